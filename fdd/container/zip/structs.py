@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fields of a ZIP file as they stand in the bytes (.ZIP File Format Specification, "APPNOTE", 6.3.10).
+
+Pure facts: a structure says what was read and where. ``raw`` numbers are kept beside resolved ones, both copies of
+every twice-written field are kept, and nothing here says whether a value is good. All offsets are absolute.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from struct import Struct
+
+from fdd.core.span import Span
+
+LOCAL_HEADER_SIGNATURE = b"PK\x03\x04"
+CENTRAL_HEADER_SIGNATURE = b"PK\x01\x02"
+DESCRIPTOR_SIGNATURE = b"PK\x07\x08"
+END_SIGNATURE = b"PK\x05\x06"
+ZIP64_END_SIGNATURE = b"PK\x06\x06"
+ZIP64_LOCATOR_SIGNATURE = b"PK\x06\x07"
+DIGITAL_SIGNATURE = b"PK\x05\x05"
+
+LOCAL_HEADER = Struct("<4sHHHHHIIIHH")
+"""APPNOTE 4.3.7, 30 bytes."""
+CENTRAL_HEADER = Struct("<4sHHHHHHIIIHHHHHII")
+"""APPNOTE 4.3.12, 46 bytes."""
+END_RECORD = Struct("<4sHHHHIIH")
+"""APPNOTE 4.3.16, 22 bytes."""
+ZIP64_END_RECORD = Struct("<4sQHHIIQQQQ")
+"""APPNOTE 4.3.14, 56 bytes."""
+ZIP64_LOCATOR = Struct("<4sIQI")
+"""APPNOTE 4.3.15, 20 bytes."""
+
+U16_ESCAPE = 0xFFFF
+U32_ESCAPE = 0xFFFFFFFF
+
+FLAG_ENCRYPTED = 1 << 0
+FLAG_DESCRIPTOR = 1 << 3
+FLAG_PATCHED = 1 << 5
+FLAG_STRONG_ENCRYPTION = 1 << 6
+FLAG_UTF8 = 1 << 11
+FLAG_MASKED = 1 << 13
+
+METHOD_STORED = 0
+METHOD_DEFLATED = 8
+
+EXTRA_ZIP64 = 0x0001
+EXTRA_PADDING = 0x4246
+"""torch's padding field, the letters FB."""
+EXTRA_UNICODE_PATH = 0x7075
+
+
+@dataclass(slots=True)
+class Fault:
+    """Why a structure could not be read on: ``code`` is a fixed word, ``expected`` says what should have stood there."""
+
+    code: str
+    offset: int
+    length: int
+    expected: str = ""
+
+
+@dataclass(slots=True)
+class ExtraField:
+    """One extensible data field (APPNOTE 4.5): header id, span with its 4-byte head, and the data."""
+
+    identifier: int
+    span: Span
+    data: bytes
+
+
+@dataclass(slots=True)
+class Zip64Extra:
+    """A ZIP64 extended information field (APPNOTE 4.5.3) read by the order of the escaped fields.
+
+    ``values`` are the 8-byte numbers in the field, in order, whatever they stand for. ``disk_start`` is the 4-byte rest.
+    """
+
+    span: Span
+    values: tuple[int, ...]
+    disk_start: int | None
+    rest: bytes
+
+
+@dataclass(slots=True)
+class LocalHeader:
+    """A local file header (APPNOTE 4.3.7)."""
+
+    span: Span
+    """The fixed part, name and extra: payload begins at ``span.end``."""
+    version_needed: int
+    flags: int
+    method: int
+    time: int
+    date: int
+    crc32: int
+    raw_compressed_size: int
+    raw_uncompressed_size: int
+    name: bytes
+    extra_span: Span
+    extra: tuple[ExtraField, ...] = ()
+    extra_fault: Fault | None = None
+    zip64: Zip64Extra | None = None
+
+
+@dataclass(slots=True)
+class CentralEntry:
+    """A central directory header (APPNOTE 4.3.12). Sizes and offset are resolved through ZIP64; ``raw_*`` as stored."""
+
+    span: Span
+    version_made_by: int
+    version_needed: int
+    flags: int
+    method: int
+    time: int
+    date: int
+    crc32: int
+    raw_compressed_size: int
+    raw_uncompressed_size: int
+    disk_start: int
+    internal_attributes: int
+    external_attributes: int
+    raw_header_offset: int
+    name: bytes
+    comment: bytes
+    extra_span: Span
+    extra: tuple[ExtraField, ...] = ()
+    extra_fault: Fault | None = None
+    zip64: Zip64Extra | None = None
+    compressed_size: int = 0
+    uncompressed_size: int = 0
+    header_offset: int = 0
+    """Where the local header should be: absolute, ``base`` of the archive already added."""
+
+
+@dataclass(slots=True)
+class DataDescriptor:
+    """What follows a payload when bit 3 is set (APPNOTE 4.3.9), in the width that fits the bytes best.
+
+    ``width`` is 4 or 8, the size of the two size fields; ``has_signature`` tells whether `PK 07 08` stands in front.
+    """
+
+    span: Span
+    has_signature: bool
+    crc32: int
+    compressed_size: int
+    uncompressed_size: int
+    width: int
+
+
+@dataclass(slots=True)
+class EndRecord:
+    """End of central directory record (APPNOTE 4.3.16). ``span`` includes as much of the comment as is in the file."""
+
+    span: Span
+    disk_number: int
+    directory_disk: int
+    disk_entries: int
+    entries: int
+    directory_size: int
+    directory_offset: int
+    comment_length: int
+    comment: bytes
+
+
+@dataclass(slots=True)
+class Zip64EndRecord:
+    """ZIP64 end of central directory record (APPNOTE 4.3.14). ``record_size`` counts the bytes behind its first 12."""
+
+    span: Span
+    """The 56 fixed bytes."""
+    record_size: int
+    version_made_by: int
+    version_needed: int
+    disk_number: int
+    directory_disk: int
+    disk_entries: int
+    entries: int
+    directory_size: int
+    directory_offset: int
+
+
+@dataclass(slots=True)
+class Zip64Locator:
+    """ZIP64 end of central directory locator (APPNOTE 4.3.15)."""
+
+    span: Span
+    directory_disk: int
+    end_record_offset: int
+    """As stored, without ``base``."""
+    disks: int
+
+
+@dataclass(slots=True)
+class Ends:
+    """Everything found at the end of the archive, and what is missing there.
+
+    ``zip64_end`` may have been found although the locator is bad or absent (it is then looked for where it belongs).
+    """
+
+    end: EndRecord | None = None
+    locator: Zip64Locator | None = None
+    zip64_end: Zip64EndRecord | None = None
+    faults: list[Fault] = field(default_factory=list)
+    """codes: end-record-missing, end-record-signature, end-record-cut, comment-cut, locator-signature,
+    locator-target, zip64-end-signature"""
+    other_ends: list[int] = field(default_factory=list)
+    """Offsets of further end record signatures, in the comment or elsewhere in the tail, ascending."""
+    trailing: Span = Span(0, 0)
+    """Bytes behind the end record and its comment."""
+
+
+@dataclass(slots=True)
+class Directory:
+    """The central directory as it was walked."""
+
+    span: Span
+    """From the first to behind the last entry that was read."""
+    entries: list[CentralEntry]
+    stated_offset: int
+    """Where the end records say it begins, without ``base``."""
+    stated_size: int
+    stated_entries: int
+    base: int = 0
+    """What has to be added to every stated offset (bytes in front of the archive), 0 normally."""
+    faults: list[Fault] = field(default_factory=list)
+    """codes: directory-missing, entry-signature, entry-cut, digital-signature, entry-limit"""
+
+
+@dataclass(slots=True)
+class ZipRecord:
+    """One record: its directory entry, its local header, its payload and its descriptor, as far as each was found.
+
+    ``index`` is the place in the central directory; -1 for a record that only its local header tells of.
+    """
+
+    index: int
+    entry: CentralEntry | None
+    local: LocalHeader | None = None
+    local_fault: Fault | None = None
+    """codes: local-header-missing (no signature there), local-header-outside, local-header-cut"""
+    payload: Span | None = None
+    """The stored (perhaps deflated) bytes; None where the start is unknown."""
+    payload_complete: bool = True
+    """Whether the whole payload lies inside the file. For a record walked from the front: its end is known."""
+    descriptor: DataDescriptor | None = None
+    descriptor_fault: Fault | None = None
+    """codes: descriptor-signature, descriptor-cut"""
+
+    @property
+    def name(self) -> bytes:
+        """The name in the directory, else in the local header."""
+        if self.entry is not None:
+            return self.entry.name
+        return self.local.name if self.local is not None else b""
+
+    @property
+    def extent(self) -> Span | None:
+        """From the local header to behind the descriptor, or what is known of it."""
+        if self.local is None or self.payload is None:
+            return self.local.span if self.local is not None else None
+        end = self.descriptor.span.end if self.descriptor is not None else self.payload.end
+        return Span(self.local.span.offset, end - self.local.span.offset)
+
+
+@dataclass(slots=True)
+class Region:
+    """A part of the file and its owner.
+
+    ``what``: local-header, payload, descriptor, directory, zip64-end, zip64-locator, end, comment, prefix, gap, trailing.
+    ``record`` is the index into :attr:`ZipFacts.records` where one owns it.
+    """
+
+    span: Span
+    what: str
+    record: int | None = None
+
+
+@dataclass(slots=True)
+class ZipFacts:
+    """A ZIP file taken apart. ``records`` are those of the directory, in its order; where the directory is lost, those
+    that a walk from the front found (``salvaged`` is then true)."""
+
+    size: int
+    ends: Ends
+    directory: Directory | None
+    records: list[ZipRecord]
+    unlisted: list[ZipRecord] = field(default_factory=list)
+    """Records with a local header in bytes that no listed record owns."""
+    salvaged: bool = False
+    local_headers_read: bool = False
+    regions: list[Region] = field(default_factory=list)
+    """A partition of the file, ascending, without overlap: where listed records overlap, the first owns the bytes."""
+    overlaps: list[tuple[int, int, Span]] = field(default_factory=list)
+    """Pairs of record indexes (or -1 for directory and end records) whose extents share bytes, and the shared span."""
