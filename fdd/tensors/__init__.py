@@ -1,1 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Tensors without a format: dtypes, storages, views and their arithmetic."""

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs rules over a document. A crash in a rule is "not evaluated", never a pass and never the end of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from fdd.core.errors import LimitExceeded, SourceError
+from fdd.core.finding import Finding, Outcome, Reason, State
+from fdd.core.model import ABSENT, Document, Evidence
+from fdd.core.rule import Rule, Violation
+from fdd.core.text import printable
+
+
+def run_rules(rules: Iterable[Rule], document: Document, *, findings_per_rule: int) -> list[Outcome]:
+    """Run every rule once and name, for the blocked ones, the failed rule that blocks them."""
+    outcomes = [_outcome(rule, document, findings_per_rule) for rule in rules]
+    failed = {outcome.rule for outcome in outcomes if outcome.state is State.FAILED}
+    return [_name_blocker(outcome, failed) for outcome in outcomes]
+
+
+def not_applicable(rules: Iterable[Rule]) -> list[Outcome]:
+    """Outcomes for a file whose kind no rule applies to."""
+    return [Outcome(rule.id, rule.axis, rule.level, State.NOT_APPLICABLE) for rule in rules]
+
+
+def _outcome(rule: Rule, document: Document, findings_per_rule: int) -> Outcome:
+    def outcome(state: State, reason: Reason | None = None, **more: object) -> Outcome:
+        return Outcome(rule.id, rule.axis, rule.level, state, reason, **more)  # type: ignore[arg-type]
+
+    if document.kind not in rule.kinds:
+        return outcome(State.NOT_APPLICABLE)
+    inputs = [document.evidence.get(need, ABSENT) for need in rule.needs]
+    if any(given.state == "absent" for given in inputs):
+        return outcome(State.NOT_APPLICABLE)
+    if any(given.state == "not-requested" for given in inputs):
+        return outcome(State.NOT_REQUESTED)
+    violations: list[Violation] = []
+    stopped = next((given for given in inputs if given.state == "partial"), None)
+    try:
+        violations.extend(rule.check(document))
+    except LimitExceeded as error:
+        stopped = Evidence("partial", Reason.LIMIT, detail=str(error))
+    except SourceError as error:
+        stopped = Evidence("partial", Reason.IO, detail=str(error))
+    except Exception as error:  # a fault of one rule must not hide what the others find
+        stopped = Evidence("partial", Reason.CRASH, detail=f"{type(error).__name__}: {error}")
+    if violations:
+        return outcome(State.FAILED, findings=tuple(_findings(rule, violations, findings_per_rule)))
+    if stopped is not None:
+        return outcome(State.NOT_EVALUATED, stopped.reason, by="|".join(stopped.by) or None, detail=stopped.detail)
+    return outcome(State.PASSED)
+
+
+def _findings(rule: Rule, violations: list[Violation], most: int) -> Iterator[Finding]:
+    """Group violations by cause; what exceeds ``most`` causes is counted into the last one."""
+    groups: dict[object, list[Violation]] = {}
+    for index, violation in enumerate(violations):
+        key = _cause(rule.per, violation, index)
+        if key not in groups and len(groups) >= most:
+            key = next(reversed(groups))
+        groups.setdefault(key, []).append(violation)
+    for group in groups.values():
+        yield _finding(rule, group[0], len(group))
+
+
+def _cause(per: str, violation: Violation, index: int) -> object:
+    if per == "file":
+        return None
+    return violation.record if per == "record" else index
+
+
+def _finding(rule: Rule, first: Violation, count: int) -> Finding:
+    shown = {key: printable(value) if isinstance(value, (str, bytes)) else value for key, value in first.fields.items()}
+    return Finding(
+        rule=rule.id,
+        name=rule.name,
+        axis=rule.axis,
+        level=rule.level,
+        clause=rule.clause,
+        message=rule.message.format(**shown),
+        remedy=rule.remedy,
+        record=first.record,
+        offset=first.span.offset if first.span is not None else None,
+        length=first.span.length if first.span is not None else None,
+        tensor=first.tensor,
+        count=count,
+        fields=shown,
+    )
+
+
+def _name_blocker(outcome: Outcome, failed: set[str]) -> Outcome:
+    """Of the rules that can have blocked this one, name the first that failed.
+
+    A rule blocked by nothing that failed would be a silent hole in the verdict: it becomes a crash, which shows.
+    """
+    if outcome.reason is not Reason.BLOCKED:
+        return outcome
+    by = next((rule for rule in (outcome.by or "").split("|") if rule in failed), None)
+    if by is None:
+        return Outcome(
+            outcome.rule, outcome.axis, outcome.level, State.NOT_EVALUATED, Reason.CRASH, detail="blocked by no failed rule"
+        )
+    return Outcome(outcome.rule, outcome.axis, outcome.level, State.NOT_EVALUATED, Reason.BLOCKED, by=by)
