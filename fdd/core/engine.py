@@ -35,6 +35,9 @@ def _outcome(rule: Rule, document: Document, findings_per_rule: int) -> Outcome:
         return outcome(State.NOT_APPLICABLE)
     if any(given.state == "not-requested" for given in inputs):
         return outcome(State.NOT_REQUESTED)
+    withheld = next((given for given in inputs if given.state == "withheld"), None)
+    if withheld is not None:
+        return outcome(State.NOT_EVALUATED, withheld.reason, by="|".join(withheld.by) or None, detail=withheld.detail)
     violations: list[Violation] = []
     stopped = next((given for given in inputs if given.state == "partial"), None)
     try:

@@ -72,10 +72,10 @@ class Record:
 
 
 class Evidence(NamedTuple):
-    """How far one kind of input is there. ``state``: complete, partial, absent, not-requested.
+    """How far one kind of input is there. ``state``: complete, partial, withheld, absent, not-requested.
 
-    A partial input still shows violations; that it shows none proves nothing. ``by``: rules one of which failed and
-    so took the rest away.
+    A partial input still shows violations; that it shows none proves nothing. A withheld one is too broken to judge by:
+    rules that ask for it do not run. ``by``: rules one of which failed and so took the input away.
     """
 
     state: str

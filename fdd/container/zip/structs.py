@@ -101,6 +101,11 @@ class LocalHeader:
     extra: tuple[ExtraField, ...] = ()
     extra_fault: Fault | None = None
     zip64: Zip64Extra | None = None
+    compressed_size: int = 0
+    """Resolved through ZIP64, in torch's dialect too (format.md 1.10); 0 where the header leaves it to a descriptor."""
+    uncompressed_size: int = 0
+    zip64_offset: int | None = None
+    """The header offset that torch writes into a local ZIP64 field; None where there is none."""
 
 
 @dataclass(slots=True)
@@ -137,7 +142,8 @@ class CentralEntry:
 class DataDescriptor:
     """What follows a payload when bit 3 is set (APPNOTE 4.3.9), in the width that fits the bytes best.
 
-    ``width`` is 4 or 8, the size of the two size fields; ``has_signature`` tells whether `PK 07 08` stands in front.
+    ``width`` is 4 or 8, the size of the two size fields; ``has_signature`` tells whether four signature bytes stand in
+    front (`PK 07 08`, or damaged ones: then there is a fault ``descriptor-signature``).
     """
 
     span: Span
@@ -150,7 +156,10 @@ class DataDescriptor:
 
 @dataclass(slots=True)
 class EndRecord:
-    """End of central directory record (APPNOTE 4.3.16). ``span`` includes as much of the comment as is in the file."""
+    """End of central directory record (APPNOTE 4.3.16). ``span`` includes as much of the comment as is in the file.
+
+    Of a record that the end of the file cuts (fault ``end-record-cut``; ``span.length`` < 22) missing bytes read as 0.
+    """
 
     span: Span
     disk_number: int
@@ -178,6 +187,8 @@ class Zip64EndRecord:
     entries: int
     directory_size: int
     directory_offset: int
+    extensible: Span = Span(0, 0)
+    """The extensible data sector: bytes that ``record_size`` counts behind the fixed 56, where the locator ends them."""
 
 
 @dataclass(slots=True)
@@ -203,11 +214,29 @@ class Ends:
     zip64_end: Zip64EndRecord | None = None
     faults: list[Fault] = field(default_factory=list)
     """codes: end-record-missing, end-record-signature, end-record-cut, comment-cut, locator-signature,
-    locator-target, zip64-end-signature"""
+    locator-target (the locator names another place than that of the record found; also where the record is missing),
+    zip64-end-signature, zip64-end-missing (a good locator, and no record that it could mean)"""
+    governing: str = ""
+    """Which record counts for the directory: ``zip64-end`` (locator and record good, or the other one says nothing),
+    ``end``, or empty where neither was found."""
     other_ends: list[int] = field(default_factory=list)
     """Offsets of further end record signatures, in the comment or elsewhere in the tail, ascending."""
+    other_zip64_ends: list[int] = field(default_factory=list)
+    """Offset of a second ZIP64 end record: the locator names one, and one stands in front of the locator."""
     trailing: Span = Span(0, 0)
     """Bytes behind the end record and its comment."""
+
+    @property
+    def start(self) -> int | None:
+        """Where the uninterrupted chain of end records begins: the directory should end there."""
+        position = self.end.span.offset if self.end is not None else None
+        if self.locator is not None and position in (None, self.locator.span.end):
+            position = self.locator.span.offset
+        if self.zip64_end is not None:
+            behind = max(self.zip64_end.span.end, self.zip64_end.extensible.end)
+            if position in (None, behind):
+                position = self.zip64_end.span.offset
+        return position
 
 
 @dataclass(slots=True)
@@ -215,16 +244,22 @@ class Directory:
     """The central directory as it was walked."""
 
     span: Span
-    """From the first to behind the last entry that was read."""
+    """From the first to behind the last entry that was read. A digital signature behind it and an entry that the end of
+    the file cuts are counted in."""
     entries: list[CentralEntry]
     stated_offset: int
-    """Where the end records say it begins, without ``base``."""
+    """Where the governing end record says it begins, without ``base``; this and the next two are -1 without end records."""
     stated_size: int
     stated_entries: int
     base: int = 0
     """What has to be added to every stated offset (bytes in front of the archive), 0 normally."""
     faults: list[Fault] = field(default_factory=list)
-    """codes: directory-missing, entry-signature, entry-cut, digital-signature, entry-limit"""
+    """codes: entry-signature (of an entry that was read nevertheless, or of bytes that were passed over), entry-cut,
+    entry-lengths (its lengths do not lead to the next entry; it was read up to there), digital-signature, entry-limit,
+    entry-behind-end (size and count agree on the end, and another entry follows), directory-offset (nothing at the
+    stated place; it was found elsewhere)"""
+    alternatives: list[int] = field(default_factory=list)
+    """Other places that an end record names and where a central header signature stands, ascending."""
 
 
 @dataclass(slots=True)
@@ -238,14 +273,17 @@ class ZipRecord:
     entry: CentralEntry | None
     local: LocalHeader | None = None
     local_fault: Fault | None = None
-    """codes: local-header-missing (no signature there), local-header-outside, local-header-cut"""
+    """codes: local-header-missing (nothing like one there), local-header-outside, local-header-cut; and, with ``local``
+    read nevertheless, local-header-signature (damaged), local-header-lengths (name or extra length damaged: the name is
+    that of the entry, and the payload begins where the descriptor or the next record show)"""
     payload: Span | None = None
     """The stored (perhaps deflated) bytes; None where the start is unknown."""
     payload_complete: bool = True
     """Whether the whole payload lies inside the file. For a record walked from the front: its end is known."""
     descriptor: DataDescriptor | None = None
     descriptor_fault: Fault | None = None
-    """codes: descriptor-signature, descriptor-cut"""
+    """codes: descriptor-signature, descriptor-cut, descriptor-missing (bit 3 is set and nothing like one follows),
+    descriptor-displaced (found in front of the next structure, not behind as many bytes as the directory says)"""
 
     @property
     def name(self) -> bytes:
@@ -259,7 +297,7 @@ class ZipRecord:
         """From the local header to behind the descriptor, or what is known of it."""
         if self.local is None or self.payload is None:
             return self.local.span if self.local is not None else None
-        end = self.descriptor.span.end if self.descriptor is not None else self.payload.end
+        end = max(self.payload.end, self.descriptor.span.end if self.descriptor is not None else 0)
         return Span(self.local.span.offset, end - self.local.span.offset)
 
 
@@ -286,10 +324,12 @@ class ZipFacts:
     directory: Directory | None
     records: list[ZipRecord]
     unlisted: list[ZipRecord] = field(default_factory=list)
-    """Records with a local header in bytes that no listed record owns."""
+    """Records with a local header in bytes that no listed record owns, by offset; and, in owned bytes too, those that lost
+    or inserted bytes moved away from where the directory places them."""
     salvaged: bool = False
     local_headers_read: bool = False
     regions: list[Region] = field(default_factory=list)
     """A partition of the file, ascending, without overlap: where listed records overlap, the first owns the bytes."""
     overlaps: list[tuple[int, int, Span]] = field(default_factory=list)
-    """Pairs of record indexes (or -1 for directory and end records) whose extents share bytes, and the shared span."""
+    """Pairs of positions in ``records`` (or -1 for directory and end records) whose extents share bytes, and the shared
+    span. Each record is paired with the one of those before it that reaches farthest, so their number stays linear."""

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The public API, and the one place that strings the steps together (contract, section 5).
+
+Bad bytes never raise. :class:`fdd.core.errors.SourceError` means that bytes could not be read,
+:class:`fdd.core.errors.UsageError` that the request was wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, BinaryIO
+
+from fdd._version import __version__
+from fdd.core.digests import check_algorithms
+from fdd.core.engine import not_applicable, run_rules
+from fdd.core.errors import SourceError, UsageError
+from fdd.core.finding import Outcome, Status, decide
+from fdd.core.model import Document, Identification
+from fdd.core.paths import safe_path
+from fdd.core.report import Report
+from fdd.core.source import ByteSource, FileSource, open_source
+from fdd.formats import by_name, installed
+from fdd.formats.plugin import Format
+from fdd.formats.probe import DEPTHS, Probe, make_probe
+from fdd.limits import Limits
+
+Source = str | bytes | bytearray | memoryview | os.PathLike[str] | BinaryIO
+"""A path (text or PathLike), the bytes of a file, or a binary file object."""
+DEFAULT_DIGESTS = ("sha256",)
+DEFAULT_FORMAT = "fdd000644"
+"""Whose catalogue a report names when the file is of a foreign kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One call, checked."""
+
+    name: str | None
+    depth: str
+    digests: tuple[str, ...]
+    as_format: str | None
+    limits: Limits
+
+    def options(self) -> dict[str, Any]:
+        options: dict[str, Any] = {"depth": self.depth, "digests": list(self.digests)}
+        if self.as_format is not None:
+            options["as"] = self.as_format
+        return options
+
+
+@dataclass(slots=True)
+class _Opened:
+    """A file of known kind: the plug-in that opened it, and whether it judges the kind."""
+
+    probe: Probe
+    identification: Identification
+    format: Format | None
+    document: Document
+
+    @property
+    def judged(self) -> bool:
+        return self.identification.format is not None
+
+
+def validate(
+    source: Source,
+    *,
+    name: str | None = None,
+    depth: str = "full",
+    digests: Iterable[str] = DEFAULT_DIGESTS,
+    as_format: str | None = None,
+    limits: Limits | None = None,
+) -> Report:
+    """Judge one file: kind, verdict, safety, findings, and its technical metadata.
+
+    ``name`` is the file's own name where the source has lost it. ``depth`` is `directory`, `structure` or `full`;
+    digests are computed at `full`. ``as_format`` judges by that format only.
+    """
+    request = _request(name, depth, digests, as_format, limits)
+    return _on_source(source, request, _validate)
+
+
+def extract(source: Source, *, name: str | None = None, as_format: str | None = None, limits: Limits | None = None) -> Report:
+    """Technical metadata without judgement: a report without status. Payloads are not read."""
+    return _on_source(source, _request(name, "structure", (), as_format, limits), _extract)
+
+
+def identify(source: Source, *, name: str | None = None, limits: Limits | None = None) -> Identification:
+    """Which kind of file it is, by which evidence."""
+    report = identify_report(source, name=name, limits=limits)
+    assert report.identification is not None
+    return report.identification
+
+
+def identify_report(source: Source, *, name: str | None = None, limits: Limits | None = None) -> Report:
+    """Identification as a report, with tool, run and file."""
+    return _on_source(source, _request(name, "directory", (), None, limits), _identify)
+
+
+def validate_many(
+    paths: Iterable[str], *, jobs: int = 1, **options: Any
+) -> Iterator[Report]:
+    """Validate files in the order given. A path that cannot be read gives a report with ``error`` set.
+
+    ``jobs`` is the number of processes; options are those of :func:`validate`.
+    """
+    from functools import partial  # noqa: PLC0415
+
+    from fdd.core.parallel import in_order  # noqa: PLC0415
+
+    yield from in_order(partial(_validate_or_error, options), paths, jobs)
+
+
+def _validate_or_error(options: Mapping[str, Any], path: str) -> Report:
+    try:
+        return validate(path, **options)
+    except SourceError as error:
+        return error_report(path, str(error))
+
+
+def error_report(path: str, message: str) -> Report:
+    """The report on a path that could not be read."""
+    return Report(tool=tool_dict(), options={}, file={"path": safe_path(path), "name": safe_path(os.path.basename(path))}, error=message)
+
+
+def tool_dict(fmt: Format | None = None) -> dict[str, Any]:
+    """Name and version of this tool, and the catalogue of rules it judged by."""
+    fmt = fmt if fmt is not None else by_name(DEFAULT_FORMAT)
+    return {
+        "name": "fdd",
+        "version": __version__,
+        "catalogue": fmt.catalogue.name,
+        "catalogue_sha256": fmt.catalogue.sha256(),
+    }
+
+
+def _request(
+    name: str | None, depth: str, digests: Iterable[str], as_format: str | None, limits: Limits | None
+) -> _Request:
+    if depth not in DEPTHS:
+        raise UsageError(f"unknown depth {depth!r}; known: {', '.join(DEPTHS)}")
+    if as_format is not None:
+        by_name(as_format)
+    return _Request(name, depth, check_algorithms(digests), as_format, limits or Limits())
+
+
+def _on_source(source: Source, request: _Request, step: Any) -> Report:
+    """Open the source, run the step, and add what concerns the run and the file."""
+    started, clock = datetime.now(UTC), time.perf_counter()
+    opened = open_source(source)
+    try:
+        path = os.fspath(source) if isinstance(source, (str, os.PathLike)) else None
+        name = request.name or (os.path.basename(path) if path is not None else None)
+        probe = make_probe(opened, name=name, path=path, limits=request.limits, depth=request.depth)
+        report: Report = step(probe, request)
+        if isinstance(opened, FileSource):
+            opened.check_unchanged()
+    finally:
+        if isinstance(opened, FileSource):
+            opened.close()
+    run = {
+        "started": _utc(started),
+        "seconds": round(time.perf_counter() - clock, 6),
+        "bytes_read": opened.bytes_read,
+        "python": platform.python_version(),
+        "platform": f"{platform.system().lower()}-{platform.machine()}",
+    }
+    return _with_run(report, run, _file_dict(opened, path, name))
+
+
+def _with_run(report: Report, run: dict[str, Any], file: dict[str, Any]) -> Report:
+    from dataclasses import replace  # noqa: PLC0415
+
+    return replace(report, run=run, file=file)
+
+
+def _file_dict(source: ByteSource, path: str | None, name: str | None) -> dict[str, Any]:
+    file: dict[str, Any] = {"size": source.size}
+    if path is not None:
+        file = {"path": safe_path(path), "name": safe_path(name or ""), **file}
+    elif name is not None:
+        file = {"name": safe_path(name), **file}
+    if isinstance(source, FileSource):
+        file["modified"] = _utc(datetime.fromtimestamp(source.modified, UTC))
+    return file
+
+
+def _utc(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _open(probe: Probe, request: _Request) -> _Opened:
+    for fmt in installed():
+        identification = fmt.identify(probe)
+        if identification is None:
+            continue
+        document = fmt.open(probe, identification)
+        if request.as_format not in (None, fmt.name):
+            identification.format = None
+        return _Opened(probe, identification, fmt, document)
+    from fdd.formats.neighbours import identify_neighbour  # noqa: PLC0415
+
+    identification = identify_neighbour(probe)
+    return _Opened(probe, identification, None, Document(probe.source, probe.name, identification))
+
+
+def _identify(probe: Probe, request: _Request) -> Report:
+    opened = _open(probe, request)
+    return Report(tool=tool_dict(opened.format), options={}, file={}, identification=opened.identification)
+
+
+def _extract(probe: Probe, request: _Request) -> Report:
+    opened = _open(probe, request)
+    return Report(
+        tool=tool_dict(opened.format), options=request.options(), file={}, identification=opened.identification, **_contents(opened)
+    )
+
+
+def _validate(probe: Probe, request: _Request) -> Report:
+    opened = _open(probe, request)
+    document = opened.document
+    if request.depth == "full":
+        _read_payload(opened, request)
+    outcomes, status = _judge(opened, request)
+    findings = tuple(finding for outcome in outcomes for finding in outcome.findings)
+    return Report(
+        tool=tool_dict(opened.format),
+        options=request.options(),
+        file={},
+        identification=opened.identification,
+        status=status,
+        findings=findings,
+        outcomes=tuple(outcomes),
+        digests=document.digests,
+        **_contents(opened),
+    )
+
+
+def _read_payload(opened: _Opened, request: _Request) -> None:
+    if opened.format is not None:
+        opened.format.read_payload(opened.document, request.digests)
+    elif request.digests:
+        from fdd.core.payload import read_payload  # noqa: PLC0415
+
+        opened.document.digests = read_payload(opened.document.source, (), request.digests)
+
+
+def _judge(opened: _Opened, request: _Request) -> tuple[list[Outcome], Status]:
+    fmt = opened.format or by_name(request.as_format or DEFAULT_FORMAT)
+    most = request.limits.findings_per_rule
+    outcomes = run_rules(fmt.catalogue, opened.document, findings_per_rule=most) if opened.format else not_applicable(fmt.catalogue)
+    status = decide(
+        outcomes,
+        depth=request.depth,
+        judged=opened.judged,
+        has_code=opened.document.has_code,
+        followed=opened.document.followed,
+        safety_basis=fmt.safety_basis,
+    )
+    return outcomes, status
+
+
+def _contents(opened: _Opened) -> dict[str, Any]:
+    """Properties, records and tensors as a report holds them."""
+    from fdd.report.contents import record_dict, tensor_dict  # noqa: PLC0415
+
+    if opened.format is None:
+        return {}
+    return {
+        "properties": opened.format.properties(opened.document),
+        "records": tuple(record_dict(record) for record in opened.document.records),
+        "tensors": tuple(tensor_dict(tensor) for tensor in opened.format.tensors(opened.document)),
+    }

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exit codes (contract, section 3), and how they follow from reports. The highest that applies is used."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from fdd.core.finding import Level, Reason, Safety, Verdict
+from fdd.core.report import Report
+
+
+class Exit(IntEnum):
+    """What the process says when it ends."""
+
+    GOOD = 0
+    BAD = 1
+    USAGE = 2
+    UNDECIDED = 3
+    INTERNAL = 70
+    INTERRUPTED = 130
+
+
+FAIL_ON = ("dangerous", "unlisted", "warning", "never")
+"""What `--fail-on` takes. Each word includes those before it, but for `never`."""
+
+
+def exit_of(report: Report, *, command: str, fail_on: str = "dangerous", in_folder: bool = False, claims: bool = True) -> Exit:
+    """The exit code that one report asks for.
+
+    In a folder a file of a foreign kind counts only where its name ``claims`` to be a PyTorch file.
+    """
+    if report.error is not None:
+        return Exit.UNDECIDED
+    if any(outcome.reason is Reason.CRASH for outcome in report.outcomes):
+        return Exit.INTERNAL
+    foreign = report.identification is not None and report.identification.format is None
+    if foreign and in_folder and not claims:
+        return Exit.GOOD
+    if command != "validate" or report.status is None:
+        unknown = report.identification is not None and report.identification.kind == "unknown"
+        return Exit.BAD if unknown else Exit.GOOD
+    if report.verdict is Verdict.UNDETERMINED:
+        return Exit.UNDECIDED
+    if report.verdict not in (Verdict.VALID, Verdict.STRUCTURE_VALID) or _fails(report, fail_on):
+        return Exit.BAD
+    if any(not profile.get("conforms", True) for profile in report.profiles):
+        return Exit.BAD
+    return Exit.GOOD
+
+
+def _fails(report: Report, fail_on: str) -> bool:
+    if fail_on == "never":
+        return False
+    if report.safety is Safety.DANGEROUS:
+        return True
+    if fail_on != "dangerous" and report.safety in (Safety.UNLISTED, Safety.UNDETERMINED):
+        return True
+    return fail_on == "warning" and any(finding.level is Level.WARNING for finding in report.findings)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options that commands share, and the way from them to files and writers."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Iterator, Sequence
+
+from fdd.cli.exits import FAIL_ON
+from fdd.core.errors import SourceError, UsageError
+from fdd.core.paths import Entry, expand
+from fdd.report import WRITERS
+
+STDIN = "-"
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints are usage errors like all others."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        raise UsageError(f"{message}\n{self.format_usage().strip()}")
+
+
+def new_parser(command: str, description: str) -> Parser:
+    """The parser of a command, abbreviations of options switched off: scripts must not break when options are added."""
+    return Parser(prog=f"fdd {command}", description=description, allow_abbrev=False)
+
+
+def add_paths(parser: Parser) -> None:
+    """PATH..., and how to come by more of them."""
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="file or folder; - is standard input")
+    parser.add_argument("--files-from", metavar="FILE", help="read paths from FILE, one a line (- is standard input)")
+    parser.add_argument("--null", action="store_true", help="paths in --files-from end with NUL instead of newline")
+    parser.add_argument("--follow-links", action="store_true", help="follow symbolic links inside folders")
+    parser.add_argument("--name", metavar="ORIGINAL", help="the file's own name, where the path has lost it")
+    parser.add_argument("--as", dest="as_format", metavar="FORMAT", help="judge by this format only")
+
+
+def add_output(parser: Parser, forms: Sequence[str] = tuple(WRITERS)) -> None:
+    """Form and place of the output."""
+    parser.add_argument("--format", choices=forms, default="text", help="form of the output (default: text)")
+    parser.add_argument("--output", metavar="FILE", help="write to FILE, whole or not at all")
+    parser.add_argument("--output-dir", metavar="DIR", help="write one file a report into DIR")
+    parser.add_argument("--verbose", action="store_true", help="list passed rules and everything else too")
+    parser.add_argument("--brief", action="store_true", help="leave out long lists (records, tensors)")
+    parser.add_argument("--quiet", action="store_true", help="no progress and no log on standard error")
+    parser.add_argument("--jobs", type=_jobs, default=1, metavar="N", help="number of processes (default: 1; 0: one a core)")
+    parser.add_argument("--order", choices=("given", "done"), default="given", help="order of the reports (default: given)")
+    parser.add_argument("--exit-zero", action="store_true", help="exit 0 instead of 1")
+
+
+def add_judgement(parser: Parser) -> None:
+    """What makes a run fail."""
+    parser.add_argument("--fail-on", choices=FAIL_ON, default="dangerous", help="what else makes exit code 1 (default: dangerous)")
+
+
+def _jobs(text: str) -> int:
+    from fdd.core.parallel import default_jobs  # noqa: PLC0415
+
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+    if number < 0:
+        raise argparse.ArgumentTypeError("must not be negative")
+    return number or default_jobs()
+
+
+def entries(arguments: argparse.Namespace) -> Iterator[Entry]:
+    """The files to look at, in the order given. Raises :class:`UsageError` where there are no paths at all."""
+    if not arguments.paths and arguments.files_from is None:
+        raise UsageError("no PATH given")
+    if arguments.paths.count(STDIN) + (arguments.files_from == STDIN) > 1:
+        raise UsageError("standard input can be read only once")
+    return expand(_listed(arguments), follow_links=arguments.follow_links)
+
+
+def _listed(arguments: argparse.Namespace) -> Iterator[str]:
+    yield from arguments.paths
+    if arguments.files_from is not None:
+        yield from _paths_from(arguments.files_from, null=arguments.null)
+
+
+def _paths_from(file: str, *, null: bool) -> Iterator[str]:
+    try:
+        with open(0 if file == STDIN else file, "rb", closefd=file != STDIN) as stream:
+            data = stream.read()
+    except OSError as error:
+        raise SourceError(f"{file}: {error.strerror or error}") from error
+    separator = b"\0" if null else b"\n"
+    for line in data.split(separator):
+        path = line if null else line.removesuffix(b"\r")
+        if path:
+            yield os.fsdecode(path)
+
+
+def is_single(arguments: argparse.Namespace) -> bool:
+    """Whether exactly one PATH that is a file was given, so that JSON is the report itself."""
+    return len(arguments.paths) == 1 and arguments.files_from is None and not os.path.isdir(arguments.paths[0])
+
+
+def spool_stdin(limit: int) -> bytes:
+    """The bytes on standard input. Raises :class:`SourceError` above ``limit`` bytes."""
+    buffer = io.BytesIO()
+    while chunk := sys.stdin.buffer.read(1 << 20):
+        buffer.write(chunk)
+        if buffer.tell() > limit:
+            raise SourceError(f"standard input holds more than {limit} bytes")
+    return buffer.getvalue()

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fdd validate`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from fdd import api
+from fdd.cli.exits import Exit
+from fdd.cli.options import add_judgement, add_output, add_paths, new_parser
+from fdd.cli.reporting import run_reports
+from fdd.core.digests import check_algorithms
+from fdd.core.report import Report
+from fdd.formats import by_name
+from fdd.formats.probe import DEPTHS
+
+
+def run(argv: Sequence[str]) -> Exit:
+    """Judge each path."""
+    parser = new_parser("validate", "Judge each path: is it well-formed, valid, and what could loading it run?")
+    add_paths(parser)
+    add_output(parser)
+    add_judgement(parser)
+    parser.add_argument("--depth", choices=DEPTHS, default="full", help="how much of a file is read (default: full)")
+    parser.add_argument("--digest", default="sha256", metavar="NAMES", help="digests to compute, comma-separated (default: sha256)")
+    arguments = parser.parse_args(argv)
+    digests = check_algorithms(name.strip() for name in arguments.digest.split(",") if name.strip())
+    if arguments.as_format is not None:
+        by_name(arguments.as_format)
+    return run_reports(arguments, "validate", partial(_validate, arguments.depth, digests, arguments.as_format))
+
+
+def _validate(depth: str, digests: tuple[str, ...], as_format: str | None, source: api.Source, name: str | None) -> Report:
+    return api.validate(source, name=name, depth=depth, digests=digests, as_format=as_format)

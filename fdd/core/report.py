@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report on one file: a value that can be stored, read back, and shown in any form (contract, section 4)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fdd.core.errors import UsageError
+from fdd.core.finding import Axis, Finding, Level, Outcome, Reason, Safety, State, Status, Verdict
+from fdd.core.model import Basis, Identification, Registry
+
+REPORT_VERSION = "1.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What fdd found out about one file.
+
+    ``status`` is None where no judgement was asked for (`extract`, `identify`). ``error`` is set where the file could
+    not be read; nothing else is then known. ``outcomes`` are those of every rule, in the order of the catalogue; of a
+    report read back from JSON only those that were stored.
+    """
+
+    tool: Mapping[str, Any]
+    options: Mapping[str, Any]
+    file: Mapping[str, Any]
+    run: Mapping[str, Any] = field(default_factory=dict)
+    identification: Identification | None = None
+    status: Status | None = None
+    findings: tuple[Finding, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    records: tuple[Mapping[str, Any], ...] = ()
+    tensors: tuple[Mapping[str, Any], ...] = ()
+    digests: Mapping[str, str] = field(default_factory=dict)
+    profiles: tuple[Mapping[str, Any], ...] = ()
+    error: str | None = None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict, None without judgement."""
+        return self.status.verdict if self.status is not None else None
+
+    @property
+    def valid(self) -> bool | None:
+        """Whether the file is well-formed and valid; None where that was not determined."""
+        return self.status.valid if self.status is not None else None
+
+    @property
+    def safety(self) -> Safety | None:
+        """What loading could run; None where there is no pickle and no code."""
+        return self.status.safety if self.status is not None else None
+
+    def not_evaluated(self) -> tuple[Outcome, ...]:
+        """The rules that could not be decided, with their reasons."""
+        return tuple(outcome for outcome in self.outcomes if outcome.state is State.NOT_EVALUATED)
+
+    def without_run(self) -> Report:
+        """The part that depends on the bytes, name, options and version only."""
+        return replace(self, run={}, file={})
+
+    def to_dict(self, *, verbose: bool = False, brief: bool = False) -> dict[str, Any]:
+        """As plain data, in the order of the contract. ``verbose`` names every rule; ``brief`` leaves out long lists."""
+        document: dict[str, Any] = {"report_version": REPORT_VERSION, "tool": dict(self.tool)}
+        if self.run:
+            document["run"] = dict(self.run)
+        document["options"] = dict(self.options)
+        if self.file:
+            document["file"] = dict(self.file)
+        if self.error is not None:
+            document["error"] = {"message": self.error}
+            return document
+        if self.identification is not None:
+            document["identification"] = identification_dict(self.identification)
+        if self.status is not None:
+            document["status"] = self._status_dict()
+            document["findings"] = [finding_dict(finding) for finding in self.findings]
+            document["not_evaluated"] = [_open_dict(outcome) for outcome in self.not_evaluated()]
+            if verbose:
+                document["outcomes"] = {outcome.rule: outcome.state.value for outcome in self.outcomes}
+        if self.properties:
+            document["properties"] = dict(self.properties)
+        if not brief:
+            if self.records:
+                document["records"] = [dict(record) for record in self.records]
+            if self.tensors:
+                document["tensors"] = [dict(tensor) for tensor in self.tensors]
+        if self.digests:
+            document["digests"] = dict(self.digests)
+        return document
+
+    def _status_dict(self) -> dict[str, Any]:
+        status = self.status
+        assert status is not None
+        document: dict[str, Any] = {
+            "verdict": status.verdict.value,
+            "text": status.text,
+            "well_formed": status.well_formed,
+            "valid": status.valid,
+            "depth": status.depth,
+            "complete": status.complete,
+            "safety": status.safety.value if status.safety is not None else None,
+            "safety_basis": status.safety_basis,
+            "counts": dict(status.counts),
+            "rules": dict(status.rules),
+        }
+        document["profiles"] = [dict(profile) for profile in self.profiles]
+        return document
+
+    def to_json(self, *, verbose: bool = False, brief: bool = False, indent: int | None = 2) -> str:
+        """One JSON document. Lone surrogates, which JSON cannot carry, never get this far: names are encoded before."""
+        return json.dumps(self.to_dict(verbose=verbose, brief=brief), ensure_ascii=False, indent=indent)
+
+    @staticmethod
+    def from_dict(document: Mapping[str, Any]) -> Report:
+        """Read a report back. Raises :class:`UsageError` where it is none."""
+        try:
+            return _from_dict(document)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise UsageError(f"not a report of fdd: {error}") from error
+
+    @staticmethod
+    def from_json(text: str) -> Report:
+        """Read a report back from its JSON text. Raises :class:`UsageError` where it is none."""
+        try:
+            document = json.loads(text)
+        except ValueError as error:
+            raise UsageError(f"not a report of fdd: {error}") from error
+        if not isinstance(document, dict):
+            raise UsageError("not a report of fdd: not an object")
+        return Report.from_dict(document)
+
+
+def identification_dict(identification: Identification) -> dict[str, Any]:
+    """The identification as plain data."""
+    document: dict[str, Any] = {
+        "kind": identification.kind,
+        "format": identification.format,
+        "name": identification.name,
+        "version": identification.version,
+        "confidence": identification.confidence,
+        "registries": [_without_none(entry._asdict()) for entry in identification.registries],
+        "mime": identification.mime,
+        "extension_matches": identification.extension_matches,
+        "basis": [basis._asdict() for basis in identification.basis],
+    }
+    if identification.note is not None:
+        document["note"] = identification.note
+    if identification.details:
+        document["details"] = identification.details
+    return document
+
+
+def finding_dict(finding: Finding) -> dict[str, Any]:
+    """A finding as plain data; places that are not known are left out."""
+    return _without_none(
+        {
+            "rule": finding.rule,
+            "name": finding.name,
+            "axis": finding.axis.value,
+            "level": finding.level.value,
+            "clause": finding.clause,
+            "message": finding.message,
+            "remedy": finding.remedy,
+            "record": finding.record,
+            "offset": finding.offset,
+            "length": finding.length,
+            "tensor": finding.tensor,
+            "count": finding.count,
+        }
+    )
+
+
+def _open_dict(outcome: Outcome) -> dict[str, Any]:
+    return _without_none(
+        {
+            "rule": outcome.rule,
+            "reason": outcome.reason.value if outcome.reason is not None else None,
+            "by": outcome.by,
+            "detail": outcome.detail,
+        }
+    )
+
+
+def _without_none(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in document.items() if value is not None}
+
+
+def _from_dict(document: Mapping[str, Any]) -> Report:
+    if document["report_version"].split(".")[0] != REPORT_VERSION.split(".")[0]:
+        raise ValueError(f"report version {document['report_version']}")
+    status = document.get("status")
+    findings = tuple(_finding(item) for item in document.get("findings", ()))
+    return Report(
+        tool=document["tool"],
+        options=document.get("options", {}),
+        file=document.get("file", {}),
+        run=document.get("run", {}),
+        identification=_identification(document["identification"]) if "identification" in document else None,
+        status=_status(status) if status is not None else None,
+        findings=findings,
+        outcomes=tuple(_outcomes(document, findings)),
+        properties=document.get("properties", {}),
+        records=tuple(document.get("records", ())),
+        tensors=tuple(document.get("tensors", ())),
+        digests=document.get("digests", {}),
+        profiles=tuple(status.get("profiles", ())) if status is not None else (),
+        error=document["error"]["message"] if "error" in document else None,
+    )
+
+
+def _identification(item: Mapping[str, Any]) -> Identification:
+    return Identification(
+        kind=item["kind"],
+        name=item["name"],
+        format=item.get("format"),
+        version=item.get("version"),
+        confidence=item["confidence"],
+        registries=[Registry(entry["registry"], entry["id"], entry.get("note")) for entry in item.get("registries", ())],
+        mime=item.get("mime"),
+        extension_matches=item.get("extension_matches"),
+        basis=[Basis(entry["what"], entry["offset"], entry["length"]) for entry in item.get("basis", ())],
+        note=item.get("note"),
+        details=dict(item.get("details", {})),
+    )
+
+
+def _status(item: Mapping[str, Any]) -> Status:
+    return Status(
+        verdict=Verdict(item["verdict"]),
+        well_formed=item["well_formed"],
+        valid=item["valid"],
+        depth=item["depth"],
+        complete=item["complete"],
+        safety=Safety(item["safety"]) if item.get("safety") is not None else None,
+        safety_basis=item.get("safety_basis"),
+        counts=item.get("counts", {}),
+        rules=item.get("rules", {}),
+    )
+
+
+def _finding(item: Mapping[str, Any]) -> Finding:
+    return Finding(
+        rule=item["rule"],
+        name=item["name"],
+        axis=Axis(item["axis"]),
+        level=Level(item["level"]),
+        clause=item["clause"],
+        message=item["message"],
+        remedy=item["remedy"],
+        record=item.get("record"),
+        offset=item.get("offset"),
+        length=item.get("length"),
+        tensor=item.get("tensor"),
+        count=item.get("count", 1),
+    )
+
+
+def _outcomes(document: Mapping[str, Any], findings: tuple[Finding, ...]) -> list[Outcome]:
+    """Rebuild what the stored report says of rules. Axis and level of rules without findings are not stored: the
+    catalogue knows them, and nothing that reads reports back needs them."""
+    by_rule: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_rule.setdefault(finding.rule, []).append(finding)
+    outcomes = {
+        rule: Outcome(rule, found[0].axis, found[0].level, State.FAILED, findings=tuple(found)) for rule, found in by_rule.items()
+    }
+    for item in document.get("not_evaluated", ()):
+        outcomes[item["rule"]] = Outcome(
+            item["rule"], Axis.ADVICE, Level.INFO, State.NOT_EVALUATED, Reason(item["reason"]), item.get("by"), item.get("detail")
+        )
+    for rule, state in document.get("outcomes", {}).items():
+        outcomes.setdefault(rule, Outcome(rule, Axis.ADVICE, Level.INFO, State(state)))
+    return list(outcomes.values())

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a format brings. Writers, fixity, comparison and batch know formats only through this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from fdd.core.model import Document, Identification
+from fdd.core.rule import Catalogue
+from fdd.formats.probe import Probe
+from fdd.tensors.model import Tensor
+
+
+class Format(Protocol):
+    """A format plug-in: one object in a module, named in ``fdd.formats.BUILT_IN`` or by an entry point `fdd.formats`."""
+
+    name: str
+    """Short name, as `--as` takes it."""
+    title: str
+    safety_basis: str | None
+    """The list that safety `listed` refers to; None where a file of this format can run nothing."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The rules, loaded when first asked for."""
+        ...
+
+    def description(self) -> Mapping[str, Any]:
+        """Clauses with their sources, signifiers, versions: what the rules cite."""
+        ...
+
+    def identify(self, probe: Probe) -> Identification | None:
+        """Which kind of this format the file is. ``format`` is None in the answer where the kind is only a neighbour
+        (a bare pickle, a ZIP around a model): it is then opened for its safety, not judged. None: not known here."""
+        ...
+
+    def open(self, probe: Probe, identification: Identification) -> Document:
+        """Read the structure. Never raises on bad bytes; raises SourceError where reading fails."""
+        ...
+
+    def read_payload(self, document: Document, algorithms: tuple[str, ...]) -> None:
+        """Read every byte once: digests of the file and of each record, checksums, values of index tensors."""
+        ...
+
+    def properties(self, document: Document) -> dict[str, Any]:
+        """Technical metadata, as plain data, by the names of the vocabulary."""
+        ...
+
+    def tensors(self, document: Document) -> Iterable[Tensor]:
+        """The tensors, in stream order."""
+        ...

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plug-in object of fdd000644, the PyTorch Serialized File Format and its family."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+from fdd.core.model import Document, Identification
+from fdd.core.rule import Catalogue
+from fdd.formats.probe import Probe
+from fdd.formats.pytorch import identify as identification_step
+from fdd.formats.pytorch.document import TorchDocument
+from fdd.formats.pytorch.globals import BASIS
+from fdd.tensors.model import Tensor
+
+
+class PyTorch:
+    """fdd000644: every kind of file that a released PyTorch wrote, and bare pickles for their safety."""
+
+    name = identification_step.FORMAT
+    title = identification_step.NAMES["torch-zip"]
+    safety_basis: str | None = BASIS
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """All rules. The modules that hold them are imported here, when rules are first asked for."""
+        from fdd.formats.pytorch.rules import load  # noqa: PLC0415
+
+        return load()
+
+    def description(self) -> Mapping[str, Any]:
+        """The format description, from ``fdd000644.toml`` beside this module."""
+        return tomllib.loads((Path(__file__).with_name("fdd000644.toml")).read_text(encoding="utf-8"))
+
+    def identify(self, probe: Probe) -> Identification | None:
+        """See :func:`fdd.formats.pytorch.identify.identify`."""
+        return identification_step.identify(probe)
+
+    def open(self, probe: Probe, identification: Identification) -> Document:
+        """Read the structure by the reader of the kind."""
+        from fdd.formats.pytorch.opening import open_document  # noqa: PLC0415
+
+        return open_document(probe, identification)
+
+    def read_payload(self, document: Document, algorithms: tuple[str, ...]) -> None:
+        """Checksums of the file and of every record, in one read."""
+        from fdd.formats.pytorch.payloads import read_payloads  # noqa: PLC0415
+
+        read_payloads(cast(TorchDocument, document), algorithms)
+
+    def properties(self, document: Document) -> dict[str, Any]:
+        """Technical metadata, see :mod:`fdd.formats.pytorch.properties`."""
+        from fdd.formats.pytorch.properties import properties_of  # noqa: PLC0415
+
+        return properties_of(cast(TorchDocument, document))
+
+    def tensors(self, document: Document) -> Iterable[Tensor]:
+        """The tensors, in stream order."""
+        return cast(TorchDocument, document).tensors
+
+
+FORMAT = PyTorch()

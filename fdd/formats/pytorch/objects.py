@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From pickles to objects: storages, tensors under their names, content, and where each storage lies in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from fdd.formats.pytorch.contents import content_of, find_tensors
+from fdd.formats.pytorch.document import PickleRecord, TorchDocument
+from fdd.formats.pytorch.names import EAGER_KINDS, SCRIPT_KINDS
+from fdd.formats.pytorch.persistent_ids import PersistentIdReader
+from fdd.formats.pytorch.rebuilds import REBUILD_FUNCTIONS, TensorReader, call_target
+from fdd.pickles.nodes import MISSING, Call, PersistentId
+from fdd.tensors.model import Storage, Tensor
+
+SCRIPT_FOLDERS = {
+    "object": ("data", "tensors"),
+    "attributes": ("tensors",),
+    "constants": ("constants",),
+    "bytecode": ("constants",),
+    "traced-inputs": ("traced_inputs",),
+}
+"""Role of a TorchScript pickle -> folders that hold its storages."""
+
+
+def read_objects(document: TorchDocument) -> None:
+    """Fill storages, tensors, mismatches and content from the pickles that the format itself asks for."""
+    for pickle in document.judged_pickles():
+        if pickle.role in ("debug", "metadata", "magic", "protocol", "sys-info", "keys"):
+            continue
+        _read_pickle(document, pickle)
+    document.storages.sort(key=_first_use)
+
+
+def _first_use(storage: Storage) -> int:
+    return storage.uses[0].offset or 0
+
+
+def _read_pickle(document: TorchDocument, pickle: PickleRecord) -> None:
+    lengths = (6,) if document.kind == "torch-legacy" else (5, 6) if document.kind in SCRIPT_KINDS else (5,)
+    ids = PersistentIdReader(pickle, lengths, module_ids=document.kind == "torch-legacy")
+    reader = TensorReader(pickle, ids)
+    prefix = _prefix(document, pickle)
+    if pickle.facts.root is not MISSING:
+        document.tensors += _named(find_tensors(pickle.facts.root, reader, ids), prefix)
+        if pickle.role in ("object", "packaged"):
+            document.content = content_of(pickle.facts.root, reader)
+    # What never reaches the result (popped, or the run stopped) is read from the event log.
+    for event in pickle.facts.events:
+        if event.what == "persistent-id" and isinstance(event.value, PersistentId):
+            ids.read(event.value)
+        elif event.what == "call" and isinstance(event.value, Call) and call_target(event.value) in REBUILD_FUNCTIONS:
+            reader.read(event.value)
+    names = {tensor.offset: tensor.name for tensor in document.tensors}
+    for mismatch in ids.mismatches + reader.mismatches:
+        mismatch.tensor = names.get(mismatch.span.offset)
+        document.mismatches.append(mismatch)
+    document.storages += ids.storages.values()
+    if ids.modules:
+        document.facts.setdefault("module-sources", []).extend((pickle, module) for module in ids.modules)
+    if ids.views:
+        document.facts.setdefault("views", []).extend((pickle, ids, node, view) for node, view in ids.views)
+    if ids.other:
+        document.facts.setdefault("other-ids", []).extend((pickle, node, value) for node, value in ids.other)
+    locate_storages(document, ids.storages.values(), pickle)
+
+
+def _prefix(document: TorchDocument, pickle: PickleRecord) -> str:
+    """Only where several pickles hold tensors does the name of the pickle come in front."""
+    if document.kind in EAGER_KINDS or document.kind in ("torch-legacy", "torch-tar") or pickle.role == "object":
+        return ""
+    return document.local_name(pickle.record or pickle.role)
+
+
+def _join(prefix: str, name: str) -> str:
+    return f"{prefix}/{name}" if prefix and name else prefix or name
+
+
+def _named(found: Iterable[tuple[str, Tensor]], prefix: str) -> Iterator[Tensor]:
+    """Give each tensor its name; one that stands in several places of the object appears under each of them."""
+    named: set[int] = set()
+    for name, tensor in found:
+        if id(tensor) in named:
+            yield replace(tensor, name=_join(prefix, name))
+            continue
+        named.add(id(tensor))
+        tensor.name = _join(prefix, name)
+        yield tensor
+
+
+def locate_storages(document: TorchDocument, storages: Iterable[Storage], pickle: PickleRecord) -> None:
+    """Find the record that holds each storage, or name the one that should."""
+    for storage in storages:
+        candidates = candidate_names(document, storage, pickle)
+        index = next((found for name in candidates if (found := document.find(name)) is not None), None)
+        if index is None:
+            storage.record = f"{document.root}/{candidates[0]}" if document.root else candidates[0]
+            continue
+        record = document.records[index]
+        storage.record = record.name
+        storage.stored_size = record.size
+        storage.span = record.span if record.method == "stored" else None
+        storage.payload_expected = pickle.role != "traced-inputs"
+
+
+def candidate_names(document: TorchDocument, storage: Storage, pickle: PickleRecord) -> list[str]:
+    """Names below the top folder that the record of a storage may have."""
+    key = storage.key
+    if document.kind == "torch-package":
+        return [f".data/{key}.storage"]
+    if document.kind in SCRIPT_KINDS:
+        folders = SCRIPT_FOLDERS.get(pickle.role, ("data",))
+        return [f"{folder}/{key}" for folder in folders] + ([key] if key.startswith(folders) else [])
+    return [f"data/{key}", f"tensors/{key}"]

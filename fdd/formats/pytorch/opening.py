@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opens a PyTorch file by its kind, and states how far each input of the rules is there."""
+
+from __future__ import annotations
+
+from fdd.core.model import Identification
+from fdd.core.span import Span
+from fdd.formats.probe import Probe
+from fdd.formats.pytorch.canonical import compare
+from fdd.formats.pytorch.document import TorchDocument
+from fdd.formats.pytorch.evidence import zip_evidence
+from fdd.formats.pytorch.identify import ZIP_KINDS
+from fdd.formats.pytorch.names import VERSION_NAMES
+from fdd.formats.pytorch.objects import read_objects
+from fdd.formats.pytorch.pickled import collect_globals, run_pickle
+from fdd.formats.pytorch.readings import find_other_readings
+from fdd.formats.pytorch.serialization_id import HEAD_LENGTH, IdRecord, check
+from fdd.formats.pytorch.zipped import open_zip, probe_orphans
+
+
+def open_document(probe: Probe, identification: Identification) -> TorchDocument:
+    """Read the structure of a file whose kind is known. Raises SourceError where reading fails."""
+    if identification.kind in ZIP_KINDS and probe.zip is not None:
+        document = _open_archive(probe, identification)
+    elif identification.kind == "pickle":
+        document = _open_pickle(probe, identification)
+    else:
+        document = TorchDocument(probe.source, probe.name, identification)
+    find_other_readings(document, probe)
+    collect_globals(document)
+    return document
+
+
+def _open_archive(probe: Probe, identification: Identification) -> TorchDocument:
+    assert probe.zip is not None
+    document = open_zip(probe.source, probe.name, identification, probe.zip, probe.limits)
+    read_objects(document)
+    probe_orphans(document, probe.limits)
+    if probe.zip.local_headers_read and not python_made(document):
+        document.canonical = compare(probe.source, probe.zip)
+    _check_id(document)
+    version = next((document.texts[name] for name in VERSION_NAMES if name in document.texts), None)
+    identification.version = version.decode("ascii", "replace").strip() if version else None
+    zip_evidence(document, probe.depth)
+    return document
+
+
+def python_made(document: TorchDocument) -> bool:
+    """Whether Python's zipfile made it by design: .pt2 of torch 2.1 to 2.7, and TorchServe archives."""
+    return document.kind == "mar" or (document.kind == "pt2" and not document.root)
+
+
+def _check_id(document: TorchDocument) -> None:
+    text = document.texts.get(".data/serialization_id")
+    if text is None:
+        return
+    own = document.find(".data/serialization_id")
+    records = []
+    for index, record in enumerate(document.records):
+        stored = document.zip_record(index)
+        if index == own or stored.entry is None:
+            continue
+        head = document.source.read_at(record.span.offset, HEAD_LENGTH) if record.span is not None and record.size >= HEAD_LENGTH else None
+        name = document.local_name(record.name).encode()
+        records.append((record.span or Span(0, 0), IdRecord(name, record.crc32 or 0, record.size, stored.entry.method, head)))
+    document.id_facts = check(text, (record for _, record in sorted(records, key=lambda pair: pair[0])))
+
+
+def _open_pickle(probe: Probe, identification: Identification) -> TorchDocument:
+    document = TorchDocument(probe.source, probe.name, identification)
+    limits = probe.limits
+    data = probe.source.read_at(0, limits.pickle_bytes)
+    run_pickle(document, data, role="foreign", record=None, span=Span(0, probe.source.size), shift=0, limits=limits)
+    return document

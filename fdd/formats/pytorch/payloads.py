@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The payload pass of PyTorch files: one read that gives the digests of the file and the checksums of its records."""
+
+from __future__ import annotations
+
+from fdd.core.finding import Reason
+from fdd.core.model import COMPLETE, Evidence, Record
+from fdd.core.payload import Part, read_payload
+from fdd.formats.pytorch.document import TorchDocument
+from fdd.formats.pytorch.evidence import HEADER_RULES, UNREADABLE_RULES
+from fdd.formats.pytorch.zipped import readable
+
+
+def read_payloads(document: TorchDocument, algorithms: tuple[str, ...]) -> None:
+    """Read the whole file once and fill in what was computed; state the evidence `payload`."""
+    parts: list[tuple[Record, Part]] = []
+    skipped = False
+    for index, record in enumerate(document.records):
+        if record.span is None or not checkable(document, index):
+            skipped = True
+            continue
+        parts.append((record, Part(record.span, record.method == "deflated", algorithms)))
+    document.digests = read_payload(document.source, (part for _, part in parts), algorithms)
+    for record, part in parts:
+        record.computed_crc32 = part.crc32
+        record.digests = part.digests
+        record.all_zero = part.all_zero
+        if record.method == "deflated":
+            record.inflated = part.size
+            record.inflate_fault = part.fault
+    document.evidence["payload"] = Evidence("partial", Reason.BLOCKED, UNREADABLE_RULES + HEADER_RULES) if skipped else COMPLETE
+
+
+def checkable(document: TorchDocument, index: int) -> bool:
+    """Whether the bytes of a record can be turned into its contents."""
+    if document.zip is None:
+        return True
+    return readable(document.zip.records[index]) and document.records[index].method in ("stored", "deflated")

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opens the kinds that are ZIP archives: records, small texts, pickles, and what hides between them."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+
+from fdd.container.zip.structs import (
+    FLAG_ENCRYPTED,
+    FLAG_MASKED,
+    FLAG_PATCHED,
+    FLAG_STRONG_ENCRYPTION,
+    METHOD_DEFLATED,
+    METHOD_STORED,
+    ZipFacts,
+    ZipRecord,
+)
+from fdd.core.model import Identification, Record
+from fdd.core.source import ByteSource
+from fdd.core.span import Span
+from fdd.core.text import decode_name
+from fdd.formats.pytorch.document import TorchDocument
+from fdd.formats.pytorch.names import EAGER_KINDS, MARKERS, SCRIPT_PICKLES, SMALL_RECORDS, record_role, zip_kind
+from fdd.formats.pytorch.pickled import probe_hidden, run_pickle
+from fdd.limits import Limits
+
+UNREADABLE_FLAGS = FLAG_ENCRYPTED | FLAG_PATCHED | FLAG_STRONG_ENCRYPTION | FLAG_MASKED
+SMALL = 4096
+"""Bytes of a small record that are kept; torch writes at most a few dozen."""
+METHOD_NAMES = {METHOD_STORED: "stored", METHOD_DEFLATED: "deflated", 12: "bzip2", 14: "lzma", 93: "zstd", 95: "xz", 99: "aes"}
+PICKLE_ROLES = frozenset({*SCRIPT_PICKLES.values(), "object", "packaged"})
+NATIVE_MAGIC = {
+    b"\x7fELF": "ELF",
+    b"MZ": "PE",
+    b"\xfe\xed\xfa\xce": "Mach-O",
+    b"\xfe\xed\xfa\xcf": "Mach-O",
+    b"\xce\xfa\xed\xfe": "Mach-O",
+    b"\xcf\xfa\xed\xfe": "Mach-O",
+    b"\xca\xfe\xba\xbe": "Mach-O",
+}
+"""First bytes of machine code."""
+
+
+def open_zip(
+    source: ByteSource, name: str | None, identification: Identification, facts: ZipFacts, limits: Limits
+) -> TorchDocument:
+    """Read what a ZIP of a torch kind holds. Never raises on bad bytes; what stops a step is left as a fact."""
+    document = TorchDocument(source, name, identification, zip=facts)
+    found = zip_kind(all_names(facts))
+    document.root = found.root if found is not None else ""
+    document.records = [_record(document, record) for record in facts.records]
+    _read_texts(document)
+    _run_pickles(document, limits)
+    _probe_rest(document, limits)
+    return document
+
+
+def all_names(facts: ZipFacts) -> Iterator[str]:
+    """Names in the directory, then those that only local headers know (a damaged name must not change the kind)."""
+    for record in facts.records:
+        yield decode_name(record.name)
+    for record in (*facts.records, *facts.unlisted):
+        if record.local is not None:
+            yield decode_name(record.local.name)
+
+
+def _record(document: TorchDocument, record: ZipRecord) -> Record:
+    name = decode_name(record.name)
+    entry, local = record.entry, record.local
+    if entry is not None:
+        size, crc, method = entry.uncompressed_size, entry.crc32, entry.method
+    else:
+        descriptor = record.descriptor
+        size = descriptor.uncompressed_size if descriptor is not None else (record.payload.length if record.payload else 0)
+        crc = descriptor.crc32 if descriptor is not None else (local.crc32 if local is not None else 0)
+        method = local.method if local is not None else METHOD_STORED
+    role = record_role(document.kind, document.local_name(name)) if document.inside_root(name) else "outside"
+    return Record(name, role, record.payload, size, METHOD_NAMES.get(method, f"method {method}"), crc)
+
+
+def readable(record: ZipRecord) -> bool:
+    """Whether the stored bytes can be told: a local header is there, and no flag says they are changed in some way."""
+    flags = (record.entry.flags if record.entry is not None else 0) | (record.local.flags if record.local is not None else 0)
+    return record.payload is not None and not flags & UNREADABLE_FLAGS
+
+
+def contents(document: TorchDocument, index: int, most: int) -> tuple[bytes, int | None] | None:
+    """The contents of a record, at most ``most`` bytes, and what to add to an offset in them to get one in the file.
+
+    None where they cannot be had: encrypted, no local header, unknown method, damaged deflate data.
+    """
+    record = document.zip.records[index] if document.zip is not None else None
+    if record is None or record.payload is None or not readable(record):
+        return None
+    method = document.records[index].method
+    if method == "stored":
+        data = document.source.read_at(record.payload.offset, min(record.payload.length, most))
+        return data, record.payload.offset
+    if method == "deflated":
+        inflated = inflate(document.source, record.payload, most)
+        return (inflated, None) if inflated is not None else None
+    return None
+
+
+def inflate(source: ByteSource, span: Span, most: int) -> bytes | None:
+    """Inflate a raw deflate stream, at most ``most`` bytes of it; None where it is damaged from the start."""
+    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+    pieces: list[bytes] = []
+    got = 0
+    try:
+        for chunk in source.stream(span):
+            piece = inflater.decompress(chunk, most - got)
+            pieces.append(piece)
+            got += len(piece)
+            if inflater.eof or got >= most:
+                break
+    except zlib.error:
+        return b"".join(pieces) or None
+    return b"".join(pieces)
+
+
+def _read_texts(document: TorchDocument) -> None:
+    for index, record in enumerate(document.records):
+        local = document.local_name(record.name)
+        if local not in SMALL_RECORDS or not document.inside_root(record.name) or local in document.texts:
+            continue
+        read = contents(document, index, SMALL)
+        if read is not None:
+            document.texts[local] = read[0]
+
+
+def _run_pickles(document: TorchDocument, limits: Limits) -> None:
+    """Run the pickles the kind is made of. The first copy of a name is the one that counts, others are looked at too."""
+    seen: set[str] = set()
+    for index, record in enumerate(document.records):
+        if record.role not in PICKLE_ROLES:
+            continue
+        role = "copy" if record.name.lower() in seen else record.role
+        seen.add(record.name.lower())
+        _run_record(document, index, role, limits)
+
+
+def _run_record(document: TorchDocument, index: int, role: str, limits: Limits) -> None:
+    record = document.records[index]
+    document.has_code = True
+    deflated = record.method == "deflated"
+    most = limits.inflated_bytes if deflated else limits.pickle_bytes
+    read = contents(document, index, most)
+    if read is None or record.span is None:
+        document.followed = False
+        document.facts.setdefault("unread", []).append(index)
+        return
+    data, shift = read
+    if len(data) >= most and record.size > most:
+        document.followed = False
+        document.facts.setdefault("cut-by-limit", []).append(index)
+        return
+    run_pickle(document, data, role=role, record=record.name, span=record.span, shift=shift, limits=limits)
+
+
+def _probe_rest(document: TorchDocument, limits: Limits) -> None:
+    """Look for pickles and machine code wherever the format has no use for bytes."""
+    facts = document.zip
+    assert facts is not None
+    for index, record in enumerate(document.records):
+        if record.role in ("unknown", "outside", "extra-file", "resource", "member", "native"):
+            _probe_record(document, index, limits)
+    for unlisted in facts.unlisted:
+        document.has_code = True
+        if unlisted.payload is not None and readable(unlisted):
+            probe_hidden(document, unlisted.payload, decode_name(unlisted.name), limits)
+    for region in facts.regions:
+        if region.what in ("gap", "trailing", "prefix") and region.span.length:
+            probe_hidden(document, region.span, None, limits)
+    end = facts.ends.end
+    if end is not None and end.comment:
+        probe_hidden(document, Span(end.span.end - len(end.comment), len(end.comment)), None, limits, end.comment)
+
+
+def _probe_record(document: TorchDocument, index: int, limits: Limits) -> None:
+    record = document.records[index]
+    read = contents(document, index, SMALL if record.method == "stored" else limits.inflated_bytes)
+    if read is None or record.span is None:
+        if record.size and record.role in ("unknown", "outside"):
+            document.has_code = True
+            document.followed = False
+        return
+    data, shift = read
+    magic = next((what for magic, what in NATIVE_MAGIC.items() if data.startswith(magic)), None)
+    if magic is not None:
+        document.has_code = True
+        document.facts.setdefault("native", []).append((record.name, record.span, magic))
+        return
+    probe_hidden(document, record.span, record.name, limits, data if shift is None else None)
+
+
+def probe_orphans(document: TorchDocument, limits: Limits) -> None:
+    """Look into storage records that no pickle names: nothing tells that they hold numbers."""
+    named = {storage.record for storage in document.storages}
+    for index, record in enumerate(document.records):
+        if record.role == "storage" and record.name not in named and document.kind in EAGER_KINDS:
+            _probe_record(document, index, limits)
+
+
+def marker_names(document: TorchDocument) -> list[str]:
+    """The small records of torch's writer that are there."""
+    return [name for name in MARKERS if document.find(name) is not None]

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Text for people: verdict and safety first, then a line a finding with its place and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TextIO
+
+from fdd.core.finding import Finding, Level, Safety, State, Verdict
+from fdd.core.report import Report
+from fdd.core.text import printable
+from fdd.report import Style, Summary
+
+_COLORS = {"good": "32", "warn": "33", "bad": "31", "dim": "2"}
+_ORDER = {Level.ERROR: 0, Level.WARNING: 1, Level.INFO: 2}
+_GOOD = (Verdict.VALID, Verdict.STRUCTURE_VALID)
+MOST_TENSORS = 20
+"""Tensors listed by `extract` unless `--verbose`."""
+
+
+class TextWriter:
+    """Writes what a person reads on a terminal. Every name from a file passes :func:`fdd.core.text.printable`."""
+
+    def __init__(self, stream: TextIO, style: Style) -> None:
+        self._stream = stream
+        self._style = style
+
+    def begin(self) -> None:
+        """Nothing in front."""
+
+    def write(self, report: Report) -> None:
+        for line in self._lines(report):
+            self._stream.write(line + "\n")
+
+    def write_set(self, facts: Mapping[str, Any]) -> None:
+        state = "complete" if facts.get("complete") else "INCOMPLETE"
+        self._line(f"{state} {facts['kind']}  {printable(str(facts['root']))}: {len(facts['members'])} members")
+        for word in ("missing", "extra"):
+            for name in facts.get(word, ()):
+                self._line(f"  {word}: {printable(name)}")
+
+    def end(self, summary: Summary) -> None:
+        if summary.files > 1:
+            tables = (summary.verdicts or summary.kinds, {k: v for k, v in summary.safety.items() if k != "listed"})
+            counts = ", ".join(f"{count} {word}" for table in tables for word, count in sorted(table.items()))
+            problems = f"; {summary.errors} could not be read" if summary.errors else ""
+            self._line(f"{summary.files} files: {counts}{problems}")
+
+    def _line(self, line: str) -> None:
+        self._stream.write(line + "\n")
+
+    def _paint(self, text: str, color: str) -> str:
+        return f"\x1b[{_COLORS[color]}m{text}\x1b[0m" if self._style.color else text
+
+    def _lines(self, report: Report) -> Iterator[str]:
+        path = printable(str(report.file.get("path") or report.file.get("name") or "-"), most=4096)
+        if report.error is not None:
+            yield f"{self._paint('cannot be read', 'bad')}  {path}: {printable(report.error)}"
+            return
+        identification = report.identification
+        assert identification is not None
+        if report.status is None:
+            version = f", version {printable(identification.version)}" if identification.version else ""
+            yield f"{identification.kind}  {path}"
+            yield f"  {printable(identification.name)}{version}"
+        else:
+            yield f"{self._headline(report)}  {path}"
+            if report.status.verdict is Verdict.NOT_THIS_FORMAT:
+                yield f"  {identification.kind}: {printable(identification.name)}"
+        if identification.note:
+            yield f"  {printable(identification.note, most=2000)}"
+        if self._style.command == "identify":
+            yield from self._basis(report)
+        if self._style.command == "extract":
+            yield from self._properties(report)
+        for finding in sorted(report.findings, key=lambda finding: _ORDER[finding.level]):
+            yield from self._finding(finding)
+        yield from self._open(report)
+
+    def _headline(self, report: Report) -> str:
+        status = report.status
+        assert status is not None
+        color = "good" if status.verdict in _GOOD else "bad"
+        words = self._paint(status.verdict.value, color)
+        if status.safety not in (None, Safety.LISTED):
+            assert status.safety is not None
+            dangerous = status.safety is Safety.DANGEROUS
+            text = status.safety.value.upper() if dangerous else f"safety {status.safety.value}"
+            words += ", " + self._paint(text, "bad" if dangerous else "warn")
+        return words
+
+    def _finding(self, finding: Finding) -> Iterator[str]:
+        place = []
+        if finding.record is not None:
+            place.append(f"record {printable(finding.record)}")
+        if finding.tensor is not None:
+            place.append(f'tensor "{printable(finding.tensor)}"')
+        if finding.offset is not None:
+            place.append(f"at {finding.offset}" + (f"+{finding.length}" if finding.length else ""))
+        times = f" ({finding.count} times)" if finding.count > 1 else ""
+        color = {Level.ERROR: "bad", Level.WARNING: "warn", Level.INFO: "dim"}[finding.level]
+        level = self._paint(finding.level.value, color)
+        yield f"  {level} {finding.rule} {', '.join(place)}{': ' if place else ''}{finding.message}{times}"
+        if finding.level is not Level.INFO and finding.remedy:
+            yield f"      {finding.remedy}"
+
+    def _open(self, report: Report) -> Iterator[str]:
+        still_open = [outcome for outcome in report.not_evaluated() if self._style.verbose or outcome.open]
+        for outcome in still_open:
+            reason = outcome.reason.value if outcome.reason is not None else "?"
+            why = f" by {outcome.by}" if outcome.by else f" ({printable(outcome.detail)})" if outcome.detail else ""
+            yield f"  not evaluated {outcome.rule}: {reason}{why}"
+        if self._style.verbose:
+            passed = [outcome.rule for outcome in report.outcomes if outcome.state is State.PASSED]
+            if passed:
+                yield f"  passed: {' '.join(passed)}"
+
+    def _basis(self, report: Report) -> Iterator[str]:
+        assert report.identification is not None
+        for basis in report.identification.basis:
+            place = f" at {basis.offset}+{basis.length}" if basis.length else ""
+            yield f"  by {printable(basis.what)}{place}"
+
+    def _properties(self, report: Report) -> Iterator[str]:
+        for name, value in report.properties.items():
+            yield f"  {name}: {printable(_plain(value), most=2000)}"
+        most = len(report.tensors) if self._style.verbose else 0 if self._style.brief else MOST_TENSORS
+        for tensor in report.tensors[:most]:
+            shape = "x".join(str(size) for size in tensor["shape"]) if tensor["shape"] else "scalar" if tensor["shape"] == [] else "?"
+            yield f'  tensor "{printable(tensor["name"])}" {tensor["dtype"]} {shape} {printable(str(tensor.get("record", "")))}'
+        if len(report.tensors) > most and most:
+            yield f"  ... and {len(report.tensors) - most} more tensors (--verbose lists all)"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_plain(item)}" for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_plain(item) for item in value)
+    return str(value)
