@@ -45,6 +45,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'fdd' has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415
+    from importlib import import_module
 
     return getattr(import_module(_HOMES[name]), name)

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``python -m fdd`` does what the command ``fdd`` does."""
 
-import sys
-
 from fdd.cli.main import entry
 
 if __name__ == "__main__":
-    sys.exit(entry())
+    entry()

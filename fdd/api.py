@@ -102,16 +102,14 @@ def identify_report(source: Source, *, name: str | None = None, limits: Limits |
     return _on_source(source, _request(name, "directory", (), None, limits), _identify)
 
 
-def validate_many(
-    paths: Iterable[str], *, jobs: int = 1, **options: Any
-) -> Iterator[Report]:
+def validate_many(paths: Iterable[str], *, jobs: int = 1, **options: Any) -> Iterator[Report]:
     """Validate files in the order given. A path that cannot be read gives a report with ``error`` set.
 
     ``jobs`` is the number of processes; options are those of :func:`validate`.
     """
-    from functools import partial  # noqa: PLC0415
+    from functools import partial
 
-    from fdd.core.parallel import in_order  # noqa: PLC0415
+    from fdd.core.parallel import in_order
 
     yield from in_order(partial(_validate_or_error, options), paths, jobs)
 
@@ -125,7 +123,9 @@ def _validate_or_error(options: Mapping[str, Any], path: str) -> Report:
 
 def error_report(path: str, message: str) -> Report:
     """The report on a path that could not be read."""
-    return Report(tool=tool_dict(), options={}, file={"path": safe_path(path), "name": safe_path(os.path.basename(path))}, error=message)
+    return Report(
+        tool=tool_dict(), options={}, file={"path": safe_path(path), "name": safe_path(os.path.basename(path))}, error=message
+    )
 
 
 def tool_dict(fmt: Format | None = None) -> dict[str, Any]:
@@ -139,9 +139,7 @@ def tool_dict(fmt: Format | None = None) -> dict[str, Any]:
     }
 
 
-def _request(
-    name: str | None, depth: str, digests: Iterable[str], as_format: str | None, limits: Limits | None
-) -> _Request:
+def _request(name: str | None, depth: str, digests: Iterable[str], as_format: str | None, limits: Limits | None) -> _Request:
     if depth not in DEPTHS:
         raise UsageError(f"unknown depth {depth!r}; known: {', '.join(DEPTHS)}")
     if as_format is not None:
@@ -174,7 +172,7 @@ def _on_source(source: Source, request: _Request, step: Any) -> Report:
 
 
 def _with_run(report: Report, run: dict[str, Any], file: dict[str, Any]) -> Report:
-    from dataclasses import replace  # noqa: PLC0415
+    from dataclasses import replace
 
     return replace(report, run=run, file=file)
 
@@ -203,7 +201,7 @@ def _open(probe: Probe, request: _Request) -> _Opened:
         if request.as_format not in (None, fmt.name):
             identification.format = None
         return _Opened(probe, identification, fmt, document)
-    from fdd.formats.neighbours import identify_neighbour  # noqa: PLC0415
+    from fdd.formats.neighbours import identify_neighbour
 
     identification = identify_neighbour(probe)
     return _Opened(probe, identification, None, Document(probe.source, probe.name, identification))
@@ -217,7 +215,11 @@ def _identify(probe: Probe, request: _Request) -> Report:
 def _extract(probe: Probe, request: _Request) -> Report:
     opened = _open(probe, request)
     return Report(
-        tool=tool_dict(opened.format), options=request.options(), file={}, identification=opened.identification, **_contents(opened)
+        tool=tool_dict(opened.format),
+        options=request.options(),
+        file={},
+        identification=opened.identification,
+        **_contents(opened),
     )
 
 
@@ -245,7 +247,7 @@ def _read_payload(opened: _Opened, request: _Request) -> None:
     if opened.format is not None:
         opened.format.read_payload(opened.document, request.digests)
     elif request.digests:
-        from fdd.core.payload import read_payload  # noqa: PLC0415
+        from fdd.core.payload import read_payload
 
         opened.document.digests = read_payload(opened.document.source, (), request.digests)
 
@@ -253,7 +255,9 @@ def _read_payload(opened: _Opened, request: _Request) -> None:
 def _judge(opened: _Opened, request: _Request) -> tuple[list[Outcome], Status]:
     fmt = opened.format or by_name(request.as_format or DEFAULT_FORMAT)
     most = request.limits.findings_per_rule
-    outcomes = run_rules(fmt.catalogue, opened.document, findings_per_rule=most) if opened.format else not_applicable(fmt.catalogue)
+    outcomes = (
+        run_rules(fmt.catalogue, opened.document, findings_per_rule=most) if opened.format else not_applicable(fmt.catalogue)
+    )
     status = decide(
         outcomes,
         depth=request.depth,
@@ -267,7 +271,7 @@ def _judge(opened: _Opened, request: _Request) -> tuple[list[Outcome], Status]:
 
 def _contents(opened: _Opened) -> dict[str, Any]:
     """Properties, records and tensors as a report holds them."""
-    from fdd.report.contents import record_dict, tensor_dict  # noqa: PLC0415
+    from fdd.report.contents import record_dict, tensor_dict
 
     if opened.format is None:
         return {}

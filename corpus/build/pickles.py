@@ -79,7 +79,10 @@ def ordered_dict(items: Iterable[tuple[object, object]] = (), state: object = No
 
 
 def dump(value: object, protocol: int = 2) -> bytes:
-    """Pickle a value with protocol 1 to 5, up to and including STOP."""
+    """Pickle a value with protocol 1 to 5, up to and including STOP.
+
+    Protocol 4 and 5 get one FRAME; CPython begins another one every 64 KiB.
+    """
     body = PickleWriter(protocol).write(value) + op.STOP
     head = op.proto(protocol) if protocol >= 2 else b""
     if protocol >= 4 and len(body) >= FRAME_MIN:
@@ -192,17 +195,17 @@ class PickleWriter:
     def _append(self, values: Sequence[object]) -> bytes:
         if len(values) == 1:
             return self.write(values[0]) + op.APPEND
-        return b"".join(
-            op.MARK + b"".join(self.write(value) for value in batch) + op.APPENDS for batch in _batches(values)
-        )
+        return b"".join(op.MARK + b"".join(self.write(value) for value in batch) + op.APPENDS for batch in _batches(values))
 
     def _set_items(self, items: Sequence[tuple[object, object]], *, exact: bool) -> bytes:
-        """``exact``: a dict itself, whose last batch is marked even with one item; else what an iterator gives."""
+        """``exact``: a dict itself, whose last batch is marked even with one item, or none; else what an iterator gives."""
         parts: list[bytes] = []
         for batch in _batches(items):
             pairs = b"".join(self.write(key) + self.write(value) for key, value in batch)
             single = len(batch) == 1 and (not exact or len(items) == 1)
             parts.append(pairs + op.SETITEM if single else op.MARK + pairs + op.SETITEMS)
+        if exact and items and len(items) % BATCH == 0:
+            parts.append(op.MARK + op.SETITEMS)
         return b"".join(parts)
 
 

@@ -35,8 +35,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(command: str, arguments: Sequence[str]) -> int:
-    from fdd.cli.exits import Exit  # noqa: PLC0415
-    from fdd.core.errors import FddError, SourceError, UsageError  # noqa: PLC0415
+    from fdd.cli.exits import Exit
+    from fdd.core.errors import FddError, SourceError, UsageError
 
     try:
         return int(import_module(f"fdd.cli.{command.replace('-', '_')}").run(arguments))
@@ -56,7 +56,7 @@ def _run(command: str, arguments: Sequence[str]) -> int:
     except FddError as error:
         print(f"fdd {command}: internal error: {error}", file=sys.stderr)
         return Exit.INTERNAL
-    except Exception as error:  # the last net: no traceback reaches a user
+    except Exception as error:  # noqa: BLE001  (the last net: no traceback reaches a user)
         place = _place_of(error)
         print(f"fdd {command}: internal error: {type(error).__name__}: {error} ({place}); please report it", file=sys.stderr)
         return Exit.INTERNAL
@@ -73,7 +73,7 @@ def _place_of(error: BaseException) -> str:
 
 
 def _silence_stdout() -> None:
-    import os  # noqa: PLC0415
+    import os
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

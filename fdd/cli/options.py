@@ -54,11 +54,13 @@ def add_output(parser: Parser, forms: Sequence[str] = tuple(WRITERS)) -> None:
 
 def add_judgement(parser: Parser) -> None:
     """What makes a run fail."""
-    parser.add_argument("--fail-on", choices=FAIL_ON, default="dangerous", help="what else makes exit code 1 (default: dangerous)")
+    parser.add_argument(
+        "--fail-on", choices=FAIL_ON, default="dangerous", help="what else makes exit code 1 (default: dangerous)"
+    )
 
 
 def _jobs(text: str) -> int:
-    from fdd.core.parallel import default_jobs  # noqa: PLC0415
+    from fdd.core.parallel import default_jobs
 
     try:
         number = int(text)

@@ -90,6 +90,6 @@ def encoded_name(relative: str) -> str:
     name = percent_encode(os.fsencode(relative), safe=b"._-")
     if len(name) <= 200:
         return name
-    import hashlib  # noqa: PLC0415
+    import hashlib
 
     return f"{name[:150]}-{hashlib.sha256(os.fsencode(relative)).hexdigest()[:32]}"

@@ -23,7 +23,9 @@ def run(argv: Sequence[str]) -> Exit:
     add_output(parser)
     add_judgement(parser)
     parser.add_argument("--depth", choices=DEPTHS, default="full", help="how much of a file is read (default: full)")
-    parser.add_argument("--digest", default="sha256", metavar="NAMES", help="digests to compute, comma-separated (default: sha256)")
+    parser.add_argument(
+        "--digest", default="sha256", metavar="NAMES", help="digests to compute, comma-separated (default: sha256)"
+    )
     arguments = parser.parse_args(argv)
     digests = check_algorithms(name.strip() for name in arguments.digest.split(",") if name.strip())
     if arguments.as_format is not None:

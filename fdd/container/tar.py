@@ -22,6 +22,8 @@ CHECKSUM_OFFSET = 148
 RESYNC_BYTES = 64 << 20
 """How far behind a place without a header the next one is looked for."""
 
+_LOW_BYTES = bytes(range(128))
+
 TYPE_NAMES = {
     b"0": "file",
     b"\0": "file",
@@ -137,6 +139,8 @@ def looks_like_tar(head: bytes) -> bool:
 
 def _near_magic(block: bytes) -> bool:
     found = block[MAGIC_OFFSET : MAGIC_OFFSET + len(USTAR_MAGIC)]
+    if found == USTAR_MAGIC:
+        return True
     return sum((a ^ b).bit_count() for a, b in zip(found, USTAR_MAGIC, strict=False)) <= 1 and len(found) == len(USTAR_MAGIC)
 
 
@@ -169,7 +173,7 @@ def _parse_header(block: bytes, offset: int) -> TarHeader:
         modified=_number(block[136:148]),
         stated_checksum=_number(stated) if stated.strip(b" \0") else None,
         computed_checksum=unsigned,
-        signed_checksum=unsigned - 256 * sum(byte > 127 for byte in others),
+        signed_checksum=unsigned - 256 * len(others.translate(None, _LOW_BYTES)),
         type_flag=block[156:157],
         link_name=_text(block[157:257]),
         magic=block[257:265],

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Protocol
 
 from fdd.core.errors import UsageError
@@ -26,7 +27,7 @@ def new_hasher(algorithm: str) -> Hasher:
     """Start a digest. Raises :class:`UsageError` for an unknown name or a missing library."""
     if algorithm == "blake3":
         try:
-            import blake3  # noqa: PLC0415  (an optional extra, loaded only when asked for)
+            import blake3  # an optional extra, loaded only when asked for
         except ImportError:
             raise UsageError("the digest blake3 needs the extra `fast`: pip install 'fdd[fast]'") from None
         hasher: Hasher = blake3.blake3()
@@ -44,15 +45,14 @@ def check_algorithms(names: Iterable[str]) -> tuple[str, ...]:
     return unique
 
 
-def _fastest_crc32() -> Callable[[bytes | memoryview, int], int]:
-    # isal computes CRC-32 about three times as fast as zlib (performance.md 1); results are the same.
+@cache
+def crc32_function() -> Callable[[bytes | memoryview, int], int]:
+    """``crc32(data, value)``: the IEEE 802.3 CRC-32 of ZIP, continued from ``value`` (0 to begin), by the fastest
+    library that is installed. Results are the same."""
+    # isal computes it about three times as fast as zlib (performance.md 1).
     try:
-        from isal import isal_zlib  # noqa: PLC0415
+        from isal import isal_zlib
     except ImportError:
         return zlib.crc32
     fast: Callable[[bytes | memoryview, int], int] = isal_zlib.crc32
     return fast
-
-
-crc32 = _fastest_crc32()
-"""``crc32(data, value)``: the IEEE 802.3 CRC-32 of ZIP, continued from ``value`` (0 to begin)."""

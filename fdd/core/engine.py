@@ -9,7 +9,7 @@ from fdd.core.errors import LimitExceeded, SourceError
 from fdd.core.finding import Finding, Outcome, Reason, State
 from fdd.core.model import ABSENT, Document, Evidence
 from fdd.core.rule import Rule, Violation
-from fdd.core.text import printable
+from fdd.core.text import printable, valid_text
 
 
 def run_rules(rules: Iterable[Rule], document: Document, *, findings_per_rule: int) -> list[Outcome]:
@@ -46,7 +46,7 @@ def _outcome(rule: Rule, document: Document, findings_per_rule: int) -> Outcome:
         stopped = Evidence("partial", Reason.LIMIT, detail=str(error))
     except SourceError as error:
         stopped = Evidence("partial", Reason.IO, detail=str(error))
-    except Exception as error:  # a fault of one rule must not hide what the others find
+    except Exception as error:  # noqa: BLE001  (a fault of one rule must not hide what the others find)
         stopped = Evidence("partial", Reason.CRASH, detail=f"{type(error).__name__}: {error}")
     if violations:
         return outcome(State.FAILED, findings=tuple(_findings(rule, violations, findings_per_rule)))
@@ -83,10 +83,10 @@ def _finding(rule: Rule, first: Violation, count: int) -> Finding:
         clause=rule.clause,
         message=rule.message.format(**shown),
         remedy=rule.remedy,
-        record=first.record,
+        record=valid_text(first.record) if first.record is not None else None,
         offset=first.span.offset if first.span is not None else None,
         length=first.span.length if first.span is not None else None,
-        tensor=first.tensor,
+        tensor=valid_text(first.tensor) if first.tensor is not None else None,
         count=count,
         fields=shown,
     )

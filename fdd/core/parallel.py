@@ -27,7 +27,7 @@ def in_order(step: Callable[[Item], Result], items: Iterable[Item], jobs: int, *
     if jobs <= 1:
         yield from map(step, items)
         return
-    from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait  # noqa: PLC0415
+    from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 
     pool = ProcessPoolExecutor(jobs, initializer=_ignore_interrupt)
     pending: deque[Future[list[Any]]] = deque()
@@ -55,7 +55,7 @@ def _run_batch(step: Callable[[Any], Any], batch: list[Any]) -> list[Any]:
 
 def _ignore_interrupt() -> None:
     """Ctrl-C reaches every process of the group: the parent decides what is kept, the workers just finish."""
-    import signal  # noqa: PLC0415
+    import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fdd.core.digests import Hasher, crc32, new_hasher
+from fdd.core.digests import Hasher, crc32_function, new_hasher
 from fdd.core.source import CHUNK, ByteSource
 from fdd.core.span import Span
 
@@ -51,6 +51,7 @@ class _Reader:
 
     def __init__(self, part: Part) -> None:
         self.part = part
+        self._crc32 = crc32_function()
         self._hashers: dict[str, Hasher] = {name: new_hasher(name) for name in part.algorithms}
         self._inflater = zlib.decompressobj(-zlib.MAX_WBITS) if part.deflated else None
 
@@ -83,7 +84,7 @@ class _Reader:
 
     def _take(self, data: memoryview) -> None:
         part = self.part
-        part.crc32 = crc32(data, part.crc32)
+        part.crc32 = self._crc32(data, part.crc32)
         part.size += len(data)
         if part.all_zero:
             part.all_zero = data == memoryview(_ZEROS)[: len(data)]

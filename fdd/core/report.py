@@ -272,6 +272,8 @@ def _outcomes(document: Mapping[str, Any], findings: tuple[Finding, ...]) -> lis
         outcomes[item["rule"]] = Outcome(
             item["rule"], Axis.ADVICE, Level.INFO, State.NOT_EVALUATED, Reason(item["reason"]), item.get("by"), item.get("detail")
         )
-    for rule, state in document.get("outcomes", {}).items():
+    stored = document.get("outcomes", {})
+    for rule, state in stored.items():
         outcomes.setdefault(rule, Outcome(rule, Axis.ADVICE, Level.INFO, State(state)))
-    return list(outcomes.values())
+    order = {rule: place for place, rule in enumerate(stored)}
+    return sorted(outcomes.values(), key=lambda outcome: order.get(outcome.rule, 0))

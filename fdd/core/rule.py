@@ -94,9 +94,7 @@ class Catalogue:
                 raise InternalError(f"rule {id}: advice is never an error")
             if per not in ("file", "record", "place"):
                 raise InternalError(f"rule {id}: per={per!r}")
-            self._rules[id] = Rule(
-                id, name, Axis(axis), Level(level), clause, title, message, remedy, needs, kinds, per, check
-            )
+            self._rules[id] = Rule(id, name, Axis(axis), Level(level), clause, title, message, remedy, needs, kinds, per, check)
             return check
 
         return enter

@@ -51,6 +51,15 @@ def percent_encode(name: bytes, safe: bytes = b"/._-") -> str:
     return "".join(chr(byte) if byte in keep else f"%{byte:02X}" for byte in name)
 
 
+def valid_text(text: str) -> str:
+    """A text that JSON and XML writers can encode: one with lone surrogates is percent-encoded byte by byte."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return percent_encode(text.encode("utf-8", "surrogatepass"))
+    return text
+
+
 def is_text(name: bytes) -> bool:
     """Whether the bytes are valid UTF-8."""
     try:

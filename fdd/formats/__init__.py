@@ -22,7 +22,7 @@ def installed() -> tuple[Format, ...]:
     """All formats. Entry points are looked up only if FDD_PLUGINS is set: the look-up alone costs more than a file."""
     formats = [_load(target) for target in BUILT_IN]
     if os.environ.get("FDD_PLUGINS"):
-        from importlib.metadata import entry_points  # noqa: PLC0415
+        from importlib.metadata import entry_points
 
         formats += [entry.load() for entry in entry_points(group="fdd.formats")]
     return tuple(formats)

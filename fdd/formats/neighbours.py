@@ -14,7 +14,11 @@ def identify_neighbour(probe: Probe) -> Identification:
     details = dict(facts.details)
     if facts.inner:
         details["inside"] = [
-            {key: value for key, value in (("name", member.name), ("size", member.size), ("kind", member.kind)) if value is not None}
+            {
+                key: value
+                for key, value in (("name", member.name), ("size", member.size), ("kind", member.kind))
+                if value is not None
+            }
             for member in facts.inner
         ]
     return Identification(

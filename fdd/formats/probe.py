@@ -46,9 +46,7 @@ class Probe:
         return self.path is not None and os.path.lexists(os.path.join(os.path.dirname(self.path), name))
 
 
-def make_probe(
-    source: ByteSource, *, name: str | None, path: str | None, limits: Limits, depth: str, level: int = 0
-) -> Probe:
+def make_probe(source: ByteSource, *, name: str | None, path: str | None, limits: Limits, depth: str, level: int = 0) -> Probe:
     """Read head and tail, and scan the container: a tar by its head, else a ZIP by its head or its end.
 
     Raises :class:`fdd.core.errors.SourceError` where reading fails.

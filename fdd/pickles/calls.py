@@ -24,6 +24,8 @@ from fdd.pickles.state import Frame, State
 
 _OPAQUE = frozenset((Call, Extension, PersistentId, OutOfBand))
 """Kinds whose class only loading decides."""
+_PERHAPS_TEXT = _OPAQUE | {str, bytes}
+"""Kinds that may be texts when loaded; bytes are texts of Python 2 to a reader that is told their encoding."""
 _ITERABLE = frozenset((ListNode, SetNode, DictNode, ByteArrayNode, str, bytes))
 """Kinds that an unpickler written in Python unpacks into arguments although they are no tuples."""
 
@@ -50,11 +52,23 @@ def _stack_global(state: State, offset: int, position: int) -> int:
     state.need(2)
     module, name = state.stack[-2:]
     if not isinstance(module, str) or not isinstance(name, str):
-        raise FatalFault(faults.GLOBAL_NOT_TEXT, f"module is {kind_of(module)}, name is {kind_of(name)}")
+        detail = f"the module is {kind_of(module)}, the name is {kind_of(name)}"
+        if not {type(module), type(name)} <= _PERHAPS_TEXT:
+            raise FatalFault(faults.GLOBAL_NOT_TEXT, detail)
+        state.fault(faults.GLOBAL_NOT_TEXT, offset, detail)
     limit = state.limits.global_name_bytes
     del state.stack[-2:]
-    state.stack.append(_named(state, module[:limit], name[:limit], offset))
+    state.drop(module)
+    state.drop(name)
+    state.stack.append(_named(state, _text_or_empty(module)[:limit], _text_or_empty(name)[:limit], offset))
     return position
+
+
+def _text_or_empty(value: Value) -> str:
+    """The text of a name; empty where only loading makes it."""
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    return value if isinstance(value, str) else ""
 
 
 def _extension(name: str) -> Handler:

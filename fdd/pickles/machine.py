@@ -4,8 +4,9 @@
 Every opcode has a handler (atoms, containers, calls); together they are the machine. The loop below repeats the
 commonest ones in place for speed and hands over to the handlers for everything else, faults included.
 
-A fault is fatal where every loader stops too. Where CPython or torch read on, the run does as well, so that it sees
-all they would execute; the fault stands in the facts either way. The words for faults are in faults.py.
+A fault is fatal where every loader stops and nothing behind it can be trusted. Where CPython, torch or an unpickler
+written in Python read on, and at texts that are not UTF-8, the run goes on, so that it sees all they would execute and
+all metadata; the fault stands in the facts either way. The words for faults are in faults.py.
 
 The cyclic garbage collector is off during a run (the tree is large and has few cycles: 1.3 to 1.6 times the speed).
 """
@@ -15,7 +16,8 @@ from __future__ import annotations
 import gc
 import re
 from itertools import repeat
-from struct import Struct, error as StructError
+from struct import Struct
+from struct import error as StructError
 from typing import Any
 
 from fdd.limits import Limits
@@ -101,7 +103,7 @@ def _run(state: State) -> str | None:
     return None
 
 
-def _loop(state: State) -> None:
+def _loop(state: State) -> None:  # noqa: C901, PLR0915 - one function for the reason below
     """Run opcodes until STOP; raises what ends a run before it.
 
     One function, local names, the commonest opcodes of torch's pickles first: with a handler call for each opcode a
@@ -133,13 +135,9 @@ def _loop(state: State) -> None:
                 except TypeError:  # None until the first one: no cost for all others
                     counts[code] = 1
                     firsts[code] = offset
-                if code == 0x72 or code == 0x71:  # LONG_BINPUT, BINPUT
-                    if code == 0x72:
-                        (index,) = uint4(data, position)
-                        position += 4
-                    else:
-                        index = data[position]
-                        position += 1
+                if code == 0x72:  # LONG_BINPUT
+                    index = uint4(data, position)[0]
+                    position += 4
                     if dense and index == len(memo):
                         memo.append(stack[-1])
                         highest_offset = offset
@@ -148,21 +146,15 @@ def _loop(state: State) -> None:
                         state.memorise(index, offset)
                         memo = state.memo
                         dense = type(memo) is list
-                elif code == 0x68 or code == 0x6A:  # BINGET, LONG_BINGET
-                    if code == 0x68:
-                        value = memo[data[position]]
-                        position += 1
-                    else:
-                        value = memo[uint4(data, position)[0]]
-                        position += 4
+                elif code == 0x68:  # BINGET
+                    value = memo[data[position]]
+                    position += 1
                     stack.append(value)
                     kind = type(value)
                     if kind is not str and kind is not Global and kind in CONTAINERS:
                         if kind in MUTABLE:
                             shared.add(id(value))
-                        depth = depth_of(value)
-                        if depth > high:
-                            high = depth
+                        high = max(high, depth_of(value))
                 elif code == 0x4B:  # BININT1
                     stack.append(data[position])
                     position += 1
@@ -207,18 +199,15 @@ def _loop(state: State) -> None:
                         high = depth
                         if depth > deepest:
                             deepest = deepen(depth, offset)
-                elif code == 0x85 or code == 0x86:  # TUPLE1, TUPLE2
-                    if code == 0x85:
-                        value = (stack[-1],)
-                        depth = 1 if type(value[0]) is int else depth_of(value[0]) + 1
-                    else:
+                elif code == 0x86 or code == 0x85:  # TUPLE2, TUPLE1  # noqa: PLR1714
+                    if code == 0x86:
                         value = (stack[-2], stack[-1])
                         first, second = value
-                        if type(first) is int and type(second) is int:
-                            depth = 1
-                        else:
-                            depth = max(depth_of(first), depth_of(second)) + 1
                         del stack[-1]
+                    else:
+                        value = (stack[-1],)
+                        first = second = value[0]
+                    depth = 1 if type(first) is int and type(second) is int else max(depth_of(first), depth_of(second)) + 1
                     stack[-1] = value
                     if depth > SHALLOW:
                         depths[id(value)] = depth
@@ -241,6 +230,17 @@ def _loop(state: State) -> None:
                         high = depth
                         if depth > deepest:
                             deepest = deepen(depth, offset)
+                elif code == 0x71:  # BINPUT
+                    index = data[position]
+                    position += 1
+                    if dense and index == len(memo):
+                        memo.append(stack[-1])
+                        highest_offset = offset
+                    else:
+                        state.stack = stack
+                        state.memorise(index, offset)
+                        memo = state.memo
+                        dense = type(memo) is list
                 elif code == 0x89:  # NEWFALSE
                     stack.append(False)
                 elif code == 0x29:  # EMPTY_TUPLE

@@ -6,12 +6,13 @@ from __future__ import annotations
 from typing import Any
 
 from fdd.core.model import Record
+from fdd.core.text import valid_text
 from fdd.tensors.model import Tensor
 
 
 def record_dict(record: Record) -> dict[str, Any]:
     """A record as the report lists it; ``length`` counts stored bytes, ``size`` those after inflating where they differ."""
-    entry: dict[str, Any] = {"name": record.name, "role": record.role}
+    entry: dict[str, Any] = {"name": valid_text(record.name), "role": record.role}
     if record.span is not None:
         entry["offset"] = record.span.offset
         entry["length"] = record.span.length
@@ -28,7 +29,7 @@ def record_dict(record: Record) -> dict[str, Any]:
 def tensor_dict(tensor: Tensor) -> dict[str, Any]:
     """A tensor as the report lists it: elements for shape, stride and storage offset, bytes for its place in the file."""
     entry: dict[str, Any] = {
-        "name": tensor.name,
+        "name": valid_text(tensor.name),
         "dtype": tensor.dtype.name if tensor.dtype is not None else None,
         "shape": _numbers(tensor.shape),
     }
@@ -38,18 +39,18 @@ def tensor_dict(tensor: Tensor) -> dict[str, Any]:
     else:
         entry["layout"] = tensor.layout
     if tensor.storage is not None:
-        entry["record"] = tensor.storage.record
+        entry["record"] = valid_text(tensor.storage.record) if tensor.storage.record is not None else None
     span = tensor.span
     if span is not None:
         entry["offset"] = span.offset
         entry["length"] = span.length
-    entry["location"] = tensor.location
+    entry["location"] = valid_text(tensor.location) if tensor.location is not None else None
     for key, value in (
         ("parameter", tensor.parameter),
         ("requires_grad", tensor.requires_grad),
         ("conjugate", tensor.conjugate),
         ("negative", tensor.negative),
-        ("class", tensor.wrapper),
+        ("class", valid_text(tensor.wrapper or "")),
     ):
         if value:
             entry[key] = value

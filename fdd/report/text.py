@@ -126,7 +126,9 @@ class TextWriter:
             yield f"  {name}: {printable(_plain(value), most=2000)}"
         most = len(report.tensors) if self._style.verbose else 0 if self._style.brief else MOST_TENSORS
         for tensor in report.tensors[:most]:
-            shape = "x".join(str(size) for size in tensor["shape"]) if tensor["shape"] else "scalar" if tensor["shape"] == [] else "?"
+            shape = (
+                "x".join(str(size) for size in tensor["shape"]) if tensor["shape"] else "scalar" if tensor["shape"] == [] else "?"
+            )
             yield f'  tensor "{printable(tensor["name"])}" {tensor["dtype"]} {shape} {printable(str(tensor.get("record", "")))}'
         if len(report.tensors) > most and most:
             yield f"  ... and {len(report.tensors) - most} more tensors (--verbose lists all)"

@@ -91,6 +91,7 @@ STORAGE_CLASSES: dict[str, DType] = {
     "QUInt4x2Storage": DTYPES["quint4x2"],
     "QUInt2x4Storage": DTYPES["quint2x4"],
     "UntypedStorage": BYTE,
+    "_UntypedStorage": BYTE,  # its name in 1.11 to 1.13
 }
 """Name of a storage class -> the type of its elements."""
 

@@ -6,6 +6,7 @@ Sizes, strides and offsets of tensors count elements; everything that lies in th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,14 +14,20 @@ from fdd.core.span import Span
 from fdd.tensors.dtypes import DType
 
 
+INT64_MAX = (1 << 63) - 1
+"""Greatest count, size, stride or offset that a reader can hold: torch keeps all of them in signed 64-bit numbers."""
+
+
 @dataclass(slots=True)
 class StorageUse:
-    """One mention of a storage, as written. ``offset`` is the place of the persistent id in the file, None if unknown."""
+    """One mention of a storage, as written. ``dtype`` is None where the class is unknown; ``span`` is the place of the
+    persistent id in the file, None if unknown."""
 
     type_name: str
+    dtype: DType | None
     location: Any
     element_count: Any
-    offset: int | None
+    span: Span | None
 
 
 @dataclass(slots=True)
@@ -46,6 +53,8 @@ class Storage:
     """Which pickle names it."""
     payload_expected: bool = True
     """False where writers leave the payload out on purpose (meta device, traced inputs)."""
+    bare: bool = False
+    """Whether the object holds the storage itself, not only through tensors."""
 
     @property
     def byte_count(self) -> int | None:
@@ -96,24 +105,31 @@ class Tensor:
     """Names of Python attributes kept with the tensor."""
     conjugate: bool = False
     negative: bool = False
+    alias: bool = False
+    """A further place of the object for a tensor that stands before it in the list."""
 
     @property
     def element_count(self) -> int | None:
-        """Number of values, by its shape."""
-        if self.shape is None:
-            return None
-        count = 1
-        for size in self.shape:
-            count *= size
-        return count
+        """Number of values, by its shape; None where that is not known, negative, or beyond 64 bits."""
+        return element_count(self.shape) if self.shape is not None else None
+
+    @property
+    def parts(self) -> Iterator[Tensor]:
+        """The tensors it is made of: components, and the scales and zero points of a quantiser."""
+        yield from self.components.values()
+        if self.quantizer is not None:
+            yield from (part for part in (self.quantizer.scale, self.quantizer.zero_point) if isinstance(part, Tensor))
 
     @property
     def view_byte_count(self) -> int | None:
         """Bytes of the storage from the start of the storage to behind the last element the view reaches.
 
-        0 for an empty view: nothing of it is read. None where shape, stride, offset or dtype are not known.
+        0 for an empty view: nothing of it is read. None where shape, stride, offset or dtype are not known or do not fit
+        together.
         """
         if self.shape is None or self.stride is None or self.storage_offset is None or self.dtype is None:
+            return None
+        if len(self.shape) != len(self.stride) or min((*self.shape, *self.stride, self.storage_offset)) < 0:
             return None
         return view_end(self.shape, self.stride, self.storage_offset, self.dtype)
 
@@ -129,6 +145,20 @@ class Tensor:
         return Span(self.storage.span.offset + start, end - start)
 
 
+def element_count(shape: tuple[int, ...]) -> int | None:
+    """The product of the sizes; None where one is negative, or where the product of the first ones leaves 64 bits.
+
+    torch multiplies from the left and refuses what overflows, also where a later size is 0. It keeps hostile files from
+    making us multiply a million huge numbers, too.
+    """
+    count = 1
+    for size in shape:
+        count *= size
+        if size < 0 or count > INT64_MAX:
+            return None
+    return count
+
+
 def view_end(shape: tuple[int, ...], stride: tuple[int, ...], storage_offset: int, dtype: DType) -> int:
     """Bytes a view needs from the start of its storage (format.md 2.5, points 3 and 4).
 
@@ -137,13 +167,16 @@ def view_end(shape: tuple[int, ...], stride: tuple[int, ...], storage_offset: in
     if any(size == 0 for size in shape):
         return 0
     if dtype.values_per_byte > 1:
-        rows = 1
-        for size in shape[:-1]:
-            rows *= size
-        last = shape[-1] if shape else 1
-        return storage_offset // dtype.values_per_byte + rows * -(-last // dtype.values_per_byte)
+        return storage_offset // dtype.values_per_byte + packed_bytes(shape, dtype)
     reach = storage_offset + sum((size - 1) * step for size, step in zip(shape, stride, strict=False))
     return (reach + 1) * dtype.size
+
+
+def packed_bytes(shape: tuple[int, ...], dtype: DType) -> int:
+    """Bytes of a tensor of a packed type (format.md 2.5, point 4); beyond 64 bits any greater number."""
+    rows = element_count(shape[:-1])
+    last = shape[-1] if shape else 1
+    return (INT64_MAX if rows is None else rows) * -(-last // dtype.values_per_byte)
 
 
 def contiguous_stride(shape: tuple[int, ...]) -> tuple[int, ...]:

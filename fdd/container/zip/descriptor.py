@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from struct import Struct
+from typing import NamedTuple
 
 from fdd.container.zip.structs import DESCRIPTOR_SIGNATURE, DataDescriptor, Fault
 from fdd.container.zip.window import Window
@@ -17,8 +17,7 @@ LENGTHS = (16, 24, 12, 20)
 """With signature in both widths, then without: all lengths a descriptor can have, the usual ones first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
+class Expectation(NamedTuple):
     """What is known of a descriptor before it is read.
 
     ``required``: bit 3 is set in a header. ``wide``: the local header has a ZIP64 field. ``room``: bytes up to the next
@@ -53,6 +52,9 @@ def read_descriptor(
     if not expected.required and (not signed or expected.room < 16):
         return None, None
     if signed and len(data) >= 16:
+        usual = decode(data, 24 if expected.wide and len(data) >= 24 else 16, position)
+        if usual.compressed_size == expected.compressed_size and usual.uncompressed_size == expected.uncompressed_size:
+            return usual, None
         return _best(data, position, (16, 24), expected)[0], None
     if len(data) < 12 or signed:
         code = "descriptor-cut" if position + len(data) >= window.size else "descriptor-missing"

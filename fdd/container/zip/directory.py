@@ -8,6 +8,7 @@ which of the two is damaged, and goes on behind the damage: one bad byte must no
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from fdd.container.zip.extra import parse_extra, resolve_central, zip64_of
 from fdd.container.zip.structs import (
@@ -80,12 +81,17 @@ def next_entry(raw: bytes, position: int) -> int:
     return position + _FIXED + sum(lengths)
 
 
-def read_entry(data: bytes, at: int, position: int, lengths: tuple[int, int, int]) -> CentralEntry:
-    """Read the entry at ``data[at:]``, which stands at ``position`` in the file, with these lengths of its three parts."""
+def read_entry(
+    data: bytes, at: int, position: int, lengths: tuple[int, int, int], fixed: tuple[Any, ...] | None = None
+) -> CentralEntry:
+    """Read the entry at ``data[at:]``, which stands at ``position`` in the file, with these lengths of its three parts.
+
+    ``fixed`` are the unpacked values of its 46 bytes, where the caller has them.
+    """
     (
         _, made_by, needed, flags, method, time, date, crc32, compressed, uncompressed,
         _, _, _, disk, internal, external, offset,
-    ) = CENTRAL_HEADER.unpack_from(data, at)  # fmt: skip
+    ) = fixed or CENTRAL_HEADER.unpack_from(data, at)  # fmt: skip
     name_end = at + _FIXED + lengths[0]
     extra_end = name_end + lengths[1]
     end = extra_end + lengths[2]
@@ -176,7 +182,7 @@ class _Walker:
                 break
             if self.look_inside and data.find(CENTRAL_HEADER_SIGNATURE, at + _FIXED, behind) >= 0:
                 return at, False
-            entries.append(read_entry(data, at, position + at, (name, extra, comment)))
+            entries.append(read_entry(data, at, position + at, (name, extra, comment), values))
             at = behind
             if at == stated_end and len(entries) == self.count:
                 return at, False

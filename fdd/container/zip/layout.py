@@ -17,21 +17,41 @@ def lay_out(facts: ZipFacts) -> None:
     End records and directory own their bytes before any record does; of two records the one that begins first does,
     and of two that begin together the one that is listed first.
     """
-    whole = Span(0, facts.size)
-    fixed = _disjoint(_structures(facts), whole)
+    fixed = _disjoint(_structures(facts), Span(0, facts.size))
     order = sorted((record.local.span.offset, number) for number, record in enumerate(facts.records) if record.local is not None)
-    owned = list(fixed)
+    owned = sorted([*fixed, *_owned(facts, order, fixed)], key=_offset)
+    begin, end = _begin(facts, owned), _end(facts, owned)
+    facts.regions = []
+    position = 0
+    for region in owned:
+        offset, length = region.span
+        if offset > position:
+            facts.regions.extend(_unowned(Span(position, offset - position), begin, end))
+        facts.regions.append(region)
+        position = offset + length
+    if position < facts.size:
+        facts.regions.extend(_unowned(Span(position, facts.size - position), begin, end))
+    facts.overlaps = list(_overlaps(facts, order, [region.span for region in fixed]))
+
+
+def _offset(region: Region) -> int:
+    return region.span.offset
+
+
+def _owned(facts: ZipFacts, order: list[tuple[int, int]], fixed: list[Region]) -> Iterator[Region]:
+    """What the records own, besides the ``fixed`` structures; ``order`` are offset and number of those with a header."""
+    free = fixed[0].span.offset if fixed else facts.size
     cursor = 0
     for _, number in order:
-        for what, span in _parts(facts.records[number]):
-            start, end = max(cursor, span.offset), min(span.end, facts.size)
+        for what, (offset, length) in _parts(facts.records[number]):
+            start, end = max(cursor, offset), min(offset + length, facts.size)
             if start < end:
-                owned.extend(Region(piece, what, number) for piece in _without(Span(start, end - start), fixed))
                 cursor = end
-    begin, end = _begin(facts, owned), _end(facts, owned)
-    unowned = [region for span in gaps((region.span for region in owned), whole) for region in _unowned(span, begin, end)]
-    facts.regions = sorted(owned + unowned, key=lambda region: region.span)
-    facts.overlaps = list(_overlaps(facts, order, [region.span for region in fixed]))
+                span = Span(start, end - start)
+                if end <= free:
+                    yield Region(span, what, number)
+                else:
+                    yield from (Region(piece, what, number) for piece in _without(span, fixed))
 
 
 def unowned_spans(facts: ZipFacts) -> list[Span]:
@@ -80,8 +100,10 @@ def _disjoint(claims: Iterable[Region], whole: Span) -> list[Region]:
     return taken
 
 
-def _without(span: Span, taken: list[Region]) -> Iterator[Span]:
-    return gaps((region.span for region in taken if region.span.overlaps(span)), span)
+def _without(span: Span, taken: list[Region]) -> Iterable[Span]:
+    """The parts of ``span`` that no taken region covers."""
+    covered = [region.span for region in taken if region.span.overlaps(span)]
+    return gaps(covered, span) if covered else (span,)
 
 
 def _unowned(span: Span, begin: int, end: int) -> Iterator[Region]:
@@ -113,9 +135,8 @@ def _overlaps(facts: ZipFacts, order: list[tuple[int, int]], fixed: list[Span]) 
         extent = facts.records[number].extent
         if extent is None:
             continue
-        for span in fixed:
-            if extent.overlaps(span):
-                yield number, -1, _shared(extent, span)
+        if fixed and extent.end > fixed[0].offset:
+            yield from ((number, -1, _shared(extent, span)) for span in fixed if extent.overlaps(span))
         if farthest is not None and extent.overlaps(farthest[1]):
             yield farthest[0], number, _shared(extent, farthest[1])
         if farthest is None or extent.end > farthest[1].end:

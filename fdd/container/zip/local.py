@@ -21,11 +21,11 @@ from fdd.container.zip.window import Window
 from fdd.core.source import ByteSource
 from fdd.core.span import Span
 
-_SMALL = 32 << 10
-"""Records up to this size are read together with their neighbours."""
-_AHEAD_SMALL = 256 << 10
-_AHEAD_LARGE = 1 << 10
-"""Between large payloads: a descriptor and the local header behind it."""
+_DENSE = 4
+_AHEAD_DENSE = 256 << 10
+"""Where so many records lie within so many bytes they are read together, payloads and all."""
+_AHEAD_SPARSE = 1 << 10
+"""Between larger payloads: a descriptor and the local header behind it."""
 _FIXED = LOCAL_HEADER.size
 
 
@@ -60,7 +60,7 @@ def read_listed(source: ByteSource, facts: ZipFacts) -> None:
     listed = [(record.entry.header_offset, record.entry, record) for record in facts.records if record.entry is not None]
     listed.sort(key=lambda item: item[0])
     reader = _Reader(source, _boundaries(facts, [item[0] for item in listed]))
-    source.will_read(Span(max(0, offset - LONGEST_DESCRIPTOR), _AHEAD_LARGE) for offset, _, _ in listed)
+    source.will_read(Span(max(0, offset - LONGEST_DESCRIPTOR), _AHEAD_SPARSE) for offset, _, _ in listed)
     for _, entry, record in listed:
         reader.complete(record, entry)
 
@@ -76,49 +76,77 @@ def _boundaries(facts: ZipFacts, offsets: list[int]) -> list[int]:
 
 
 class _Reader:
+    """Completes records that come in the order of their offsets."""
+
     def __init__(self, source: ByteSource, boundaries: list[int]) -> None:
         self.window = Window(source)
         self.size = source.size
         self.boundaries = boundaries
+        self.at = 0
+        self.ahead = _AHEAD_SPARSE
 
     def behind(self, offset: int) -> int:
         """The first boundary at or behind ``offset``."""
-        return self.boundaries[min(bisect_left(self.boundaries, offset), len(self.boundaries) - 1)]
+        boundaries, at = self.boundaries, self.at
+        if at + 1 < len(boundaries) and boundaries[at] < offset <= boundaries[at + 1]:
+            return boundaries[at + 1]
+        return boundaries[min(bisect_left(boundaries, offset), len(boundaries) - 1)]
 
-    def _ahead(self, offset: int) -> int:
-        """How much to read at once near ``offset``: much where structures stand close together."""
-        return _AHEAD_SMALL if self.behind(offset + _AHEAD_LARGE) - offset < _SMALL else _AHEAD_LARGE
+    def _move_to(self, offset: int) -> None:
+        """Note which boundary the record begins at, and how much to read at once there."""
+        boundaries = self.boundaries
+        while self.at + 1 < len(boundaries) and boundaries[self.at + 1] <= offset:
+            self.at += 1
+        near = boundaries[min(self.at + _DENSE, len(boundaries) - 1)]
+        self.ahead = _AHEAD_DENSE if near - offset < _AHEAD_DENSE else _AHEAD_SPARSE
 
     def complete(self, record: ZipRecord, entry: CentralEntry) -> None:
+        self._move_to(entry.header_offset)
         record.local, record.local_fault = self._header(entry)
         if record.local is None:
             return
-        payload = Span(record.local.span.end, entry.compressed_size)
+        agrees = self._payload(record, record.local, entry)
+        if not agrees and record.local_fault is None:
+            position, stated = record.local.span.offset, record.local.span.length - _FIXED
+            repaired = self._repaired_lengths(entry, position, stated)
+            if repaired is not None and record.local.name[: repaired[0]] == entry.name:
+                record.local, record.local_fault = self._repaired(position, repaired)
+                self._payload(record, record.local, entry)
+
+    def _payload(self, record: ZipRecord, local: LocalHeader, entry: CentralEntry) -> bool:
+        """Fill payload and descriptor; tell whether the descriptor that should be there counts what the directory says."""
+        payload = Span(local.span.end, entry.compressed_size)
+        end = payload.end
         record.payload = payload
-        record.payload_complete = payload.end <= self.size
+        record.payload_complete = end <= self.size
         expected = Expectation(
-            bool((entry.flags | record.local.flags) & FLAG_DESCRIPTOR),
-            record.local.zip64 is not None,
-            self.behind(payload.end) - payload.end,
+            bool((entry.flags | local.flags) & FLAG_DESCRIPTOR),
+            local.zip64 is not None,
+            self.behind(end) - end,
             entry.crc32,
             entry.compressed_size,
             entry.uncompressed_size,
         )
-        found, fault = read_descriptor(self.window, payload.end, expected, self._ahead(payload.end))
-        agrees = found is not None and found.compressed_size == entry.compressed_size
-        if expected.required and not agrees:
+        found, fault = read_descriptor(self.window, end, expected, self.ahead)
+        agrees = not expected.required or (found is not None and found.compressed_size == entry.compressed_size)
+        if not agrees:
             displaced = find_displaced(self.window, payload.offset, self.behind(payload.offset + 1))
             if displaced is not None:
                 found = displaced
-                if displaced.span.offset != payload.end:
-                    fault = Fault("descriptor-displaced", displaced.span.offset, displaced.span.length, f"at {payload.end}")
+                if displaced.span.offset != end:
+                    fault = Fault("descriptor-displaced", displaced.span.offset, displaced.span.length, f"at {end}")
         record.descriptor, record.descriptor_fault = found, fault
+        return agrees
+
+    def _repaired(self, position: int, lengths: tuple[int, int]) -> tuple[LocalHeader, Fault]:
+        wrong = Fault("local-header-lengths", position + 26, 4, f"{lengths[0]} and {lengths[1]} bytes")
+        return read_local(self.window, position, lengths), wrong
 
     def _header(self, entry: CentralEntry) -> tuple[LocalHeader | None, Fault | None]:
         position = entry.header_offset
         if not 0 <= position < self.size:
             return None, Fault("local-header-outside", entry.span.offset + 42, 4, f"an offset below {self.size}")
-        ahead = self._ahead(position)
+        ahead = self.ahead
         raw = self.window.read(position, _FIXED, ahead)
         signed = raw[:4] == LOCAL_HEADER_SIGNATURE
         if len(raw) < _FIXED:
@@ -137,8 +165,7 @@ class _Reader:
                 return header, fault
         repaired = self._repaired_lengths(entry, position, sum(lengths))
         if repaired is not None:
-            wrong = Fault("local-header-lengths", position + 26, 4, f"{repaired[0]} and {repaired[1]} bytes")
-            return read_local(self.window, position, repaired, ahead), wrong
+            return self._repaired(position, repaired)
         if header is None:
             return None, Fault("local-header-cut", position, self.size - position, f"{_FIXED + sum(lengths)} bytes")
         return header, fault
@@ -151,11 +178,15 @@ class _Reader:
         """
         behind = self.behind(position + 1)
         payload = position + _FIXED + stated
-        found = find_displaced(self.window, payload, behind)
-        if payload + entry.compressed_size == (found.span.offset if found is not None else behind):
+        end = payload + entry.compressed_size
+        counted = find_displaced(self.window, payload, behind)
+        described = bool(entry.flags & FLAG_DESCRIPTOR)
+        if (counted is not None and counted.span.offset == end) or (end == behind and not described):
             return None
-        for length in (16, 24, 0) if entry.flags & FLAG_DESCRIPTOR else (0,):
+        for length in (16, 24, 0) if described else (0,):
             start = behind - length - entry.compressed_size
+            if start == payload:
+                return None
             extra = start - position - _FIXED - len(entry.name)
             if 0 <= extra <= 0xFFFF and (not length or find_displaced(self.window, start, behind) is not None):
                 return len(entry.name), extra

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from fdd.container.tar import looks_like_tar, read_tar
+from fdd.container.tar import BLOCK, looks_like_tar, read_tar
 from fdd.container.zip.structs import FLAG_DESCRIPTOR, LOCAL_HEADER, LOCAL_HEADER_SIGNATURE, U32_ESCAPE
 from fdd.core.model import Basis
 from fdd.core.source import SliceSource
@@ -40,8 +40,11 @@ def recognise_container(subject: Subject, identify: Identify) -> ForeignFacts | 
     head = subject.head
     if head.startswith(LOCAL_HEADER_SIGNATURE):
         return _zip(subject)
-    if head.startswith(_LEGACY_TEXT) or 0 <= head.find(LEGACY_MAGIC) <= _LEGACY_REACH:
-        return ForeignFacts("torch-legacy", "PyTorch legacy stream", "A PyTorch legacy stream.", [Basis("magic number", 0, 15)])
+    magic = _LEGACY_TEXT if head.startswith(_LEGACY_TEXT) else LEGACY_MAGIC
+    at = head.find(magic, 0, _LEGACY_REACH + len(magic))
+    if at >= 0:
+        basis = [Basis("magic number", at, len(magic))]
+        return ForeignFacts("torch-legacy", "PyTorch legacy stream", "A PyTorch legacy stream.", basis)
     for offset, magic, kind, name in _MAGICS:
         if head.startswith(magic, offset):
             return ForeignFacts(kind, name, f"A {name}.", [Basis(name, offset, len(magic))])
@@ -57,12 +60,17 @@ def local_members(head: bytes) -> Iterator[InnerMember]:
     """The members whose local headers lie in ``head``, told by plausible headers; sizes where the header states them."""
     at = head.find(LOCAL_HEADER_SIGNATURE)
     while 0 <= at <= len(head) - LOCAL_HEADER.size:
-        _, needed, flags, _, _, _, _, _, size, name_length, _ = LOCAL_HEADER.unpack_from(head, at)
-        name = head[at + LOCAL_HEADER.size : at + LOCAL_HEADER.size + name_length]
+        _, needed, flags, _, _, _, _, packed, size, name_length, extra_length = LOCAL_HEADER.unpack_from(head, at)
+        following = at + LOCAL_HEADER.size + name_length
+        name = head[at + LOCAL_HEADER.size : following]
         if needed <= 63 and 0 < name_length == len(name) and b"\0" not in name:
-            unknown = (flags & FLAG_DESCRIPTOR and not size) or size == U32_ESCAPE
-            yield InnerMember(printable(name), None if unknown else size)
-        at = head.find(LOCAL_HEADER_SIGNATURE, at + 4)
+            known = not (flags & FLAG_DESCRIPTOR or U32_ESCAPE in (packed, size))
+            yield InnerMember(printable(name), size if known else None)
+            # What is stored in a member may be a ZIP itself: its headers are not ours.
+            following += extra_length + packed if known else 0
+        else:
+            following = at + 4
+        at = head.find(LOCAL_HEADER_SIGNATURE, following)
 
 
 def _zip(subject: Subject) -> ForeignFacts:
@@ -77,8 +85,14 @@ def _zip(subject: Subject) -> ForeignFacts:
 
 
 def _zip_kind(names: list[str]) -> tuple[str, str]:
-    """Kind and name of a ZIP by its record names (format.md 3.2)."""
-    below = {name.split("/", 1)[1] if "/" in name else name for name in names}
+    """Kind and name of a ZIP by its record names (format.md 3.2).
+
+    PyTorch's kinds are told by the records in the top folder of the first one: a model stored in another archive shows
+    its own headers behind a member whose size only a descriptor states.
+    """
+    top = names[0].partition("/")[0] if names else ""
+    own = [name for name in names if name.partition("/")[0] == top or not any("/" in other for other in names)]
+    below = {name.split("/", 1)[1] if "/" in name else name for name in own}
     if "MAR-INF/MANIFEST.json" in names:
         return "mar", "TorchServe model archive"
     folders = {name.partition("/")[0] for name in below} | {name.rpartition("/")[0] for name in below}
@@ -90,7 +104,7 @@ def _zip_kind(names: list[str]) -> tuple[str, str]:
         return "torchscript-json", "TorchScript archive of PyTorch 1.0 to 1.2"
     if "constants.pkl" in below or "code" in folders:
         return "torchscript", "TorchScript archive"
-    if any(_TORCH_RECORD.fullmatch(name) for name in names):
+    if any(_TORCH_RECORD.fullmatch(name) for name in own):
         return "torch-zip", "PyTorch ZIP file"
     if names and all(name.endswith(".npy") for name in names):
         return "npz", "NumPy archive (.npz)"
@@ -103,7 +117,8 @@ def _zip_kind(names: list[str]) -> tuple[str, str]:
 
 def _tar(subject: Subject, identify: Identify) -> ForeignFacts:
     tar = read_tar(subject.source, subject.limits)
-    facts = ForeignFacts("tar", "tar archive", "", [Basis("tar header", 0, 512)], mime="application/x-tar", pronom="x-fmt/265")
+    basis = [Basis("tar header", 0, min(BLOCK, subject.size))]
+    facts = ForeignFacts("tar", "tar archive", "", basis, mime="application/x-tar", pronom="x-fmt/265")
     for member in tar.members[:_MOST_MEMBERS]:
         inner = InnerMember(printable(decode_name(member.name)), member.size)
         if member.payload.length and member.index < _MOST_MEMBERS_TOLD and subject.may_look_inside:
@@ -120,7 +135,7 @@ def _tar(subject: Subject, identify: Identify) -> ForeignFacts:
 
 def listing(members: list[InnerMember], most: int = 4) -> str:
     """`a.bin and b.json`, `a, b, c, d and 12 more`, `nothing in it`."""
-    names = [member.name for member in members]
+    names = [member.name or "(no name)" for member in members]
     if not names:
         return "no member that could be read"
     if len(names) > most:

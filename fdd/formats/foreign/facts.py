@@ -57,6 +57,8 @@ class Subject:
     depth: int = 0
     partial: bool = False
     """True where the source is only the beginning of the bytes (the inflated part of a compressed file)."""
+    first_nonzero: int | None = None
+    """Offset of the first byte that is not zero, once it was looked for beyond the head."""
 
     @property
     def size(self) -> int:
@@ -73,7 +75,9 @@ class Subject:
         return make_subject(source, self.limits, name=name, depth=self.depth + 1, partial=partial)
 
 
-def make_subject(source: ByteSource, limits: Limits, *, name: str | None = None, depth: int = 0, partial: bool = False) -> Subject:
+def make_subject(
+    source: ByteSource, limits: Limits, *, name: str | None = None, depth: int = 0, partial: bool = False
+) -> Subject:
     """Read the head of ``source`` and wrap both."""
     return Subject(source, source.read_at(0, HEAD_BYTES), limits, name, depth, partial)
 

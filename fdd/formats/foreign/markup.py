@@ -26,7 +26,7 @@ _PAGE_HINTS = tuple(
             "the warning of a file-sharing site before a large download; confirm the download there",
         ),
         (r"sign in|log ?in\b|password|single sign-on|authenticat", "a login page; log in and download again"),
-        (r"captcha|checking your browser|just a moment|enable javascript and cookies", "a browser check; download with a browser"),
+        (r"captcha|checking your browser|just a moment|javascript and cookies", "a browser check; download with a browser"),
         (
             r"\bat (?:master|main)\b|/blob/(?:master|main)\b|data-color-mode|github|gitlab|bitbucket|gitee|hugging ?face",
             "the web view of a repository, not the file itself; use the raw or download link",
@@ -101,7 +101,8 @@ def _html(text: str) -> ForeignFacts | None:
     title = _between(text, "<title", "</title") or _between(text, "<h1", "</h1")
     shown = " ".join(html.unescape(re.sub(r"<[^<>]*>", " ", title or "")).split())
     words = _visible_text(text[:_HINT_CHARACTERS])
-    hint = next((hint for pattern, hint in _PAGE_HINTS if pattern.search(text[:_HINT_CHARACTERS])), None)
+    searched = f"{words} {text[:_HINT_CHARACTERS]}"
+    hint = next((hint for pattern, hint in _PAGE_HINTS if pattern.search(searched)), None)
     facts = ForeignFacts("html", "HTML page", "", mime="text/html", pronom="fmt/96")
     facts.details = {"title": printable(shown) or None, "text": printable(words, 200), "hint": hint}
     titled = f" titled {quote(shown)}" if shown else f" that says {quote(words)}" if words else ""

@@ -8,30 +8,37 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
+from fdd.container.tar import looks_like_tar
 from fdd.container.zip.structs import (
     CENTRAL_HEADER,
     CENTRAL_HEADER_SIGNATURE,
+    END_RECORD,
     END_SIGNATURE,
     LOCAL_HEADER_SIGNATURE,
+    ZIP64_END_RECORD,
     ZIP64_END_SIGNATURE,
-    ZIP64_LOCATOR_SIGNATURE,
 )
 from fdd.core.model import Basis
-from fdd.core.source import ByteSource, BytesSource
+from fdd.core.source import CHUNK, ByteSource, BytesSource
 from fdd.core.span import Span
 from fdd.core.text import decode_name, printable
 from fdd.formats.foreign.containers import Identify, local_members
-from fdd.formats.foreign.facts import HEAD_BYTES, ForeignFacts, InnerMember, Subject, quote
+from fdd.formats.foreign.facts import HEAD_BYTES, STRUCTURE_BYTES, ForeignFacts, InnerMember, Subject, quote
 
 _SAMPLES = 16
-_SAMPLE_BYTES = 1 << 16
+_SAMPLE_BYTES = 1 << 14
+_ALIGNMENT = 64
+"""Samples begin at multiples of this, so that numbers keep their places in them."""
 _TAIL_BYTES = 1 << 16
-_NEAR_EIGHT = 7.9
-"""Bits per byte, corrected for the sample's size, from which bytes are as good as random."""
+_MOST_MEMBERS = 200
+_NEAR_RANDOM = 0.1
+"""Bits per byte that a sample may measure below random bytes and still count as random."""
 _LEAST_FOR_ENTROPY = 256
 _LEAST_FOR_NUMBERS = 4096
 _LEAST_LINE_ENDS = 4
@@ -57,29 +64,32 @@ class Mangling:
 
 def first_nonzero(source: ByteSource) -> int | None:
     """Offset of the first byte that is not zero; None where all are. Reads no further than needed."""
-    position = 0
-    for piece in source.stream(Span(0, source.size)):
-        rest = piece.lstrip(b"\0")
-        position += len(piece) - len(rest)
-        if rest:
-            return position
+    position, zeros = 0, bytes(CHUNK)
+    for piece in source.stream(Span(0, source.size), CHUNK):
+        if not zeros.startswith(piece):
+            return position + len(piece) - len(piece.lstrip(b"\0"))
+        position += len(piece)
     return None
 
 
 def recognise_zeros(subject: Subject) -> ForeignFacts | None:
     """A file of zeros only."""
-    if subject.head.strip(b"\0") or first_nonzero(subject.source) is not None:
+    if subject.head.strip(b"\0"):
         return None
-    note = f"All {subject.size} bytes are zero: the content never reached the disk, or was wiped. Get the file again from its source."
+    subject.first_nonzero = first_nonzero(subject.source)
+    if subject.first_nonzero is not None:
+        return None
+    note = f"All {subject.size} bytes are zero: the content never reached the disk, or was wiped. Get the file again."
     return ForeignFacts("zeros", "zeros only", note, [Basis("zeros", 0, subject.size)])
 
 
 def describe_unknown(subject: Subject, identify: Identify) -> ForeignFacts:
     """The last resort: no known format, with everything that helps to say what it was."""
     sample = take_sample(subject.source)
-    measured, corrected = entropy(sample)
+    measured = entropy(sample)
     facts = ForeignFacts("unknown", "unknown data", "", [Basis("no known signature", 0, min(subject.size, HEAD_BYTES))])
-    facts.details = {"entropy_bits_per_byte": round(measured, 3), "sampled_bytes": len(sample), "first_bytes": subject.head[:16].hex(" ")}
+    facts.details = {"entropy_bits_per_byte": round(measured, 3), "sampled_bytes": len(sample)}
+    facts.details["first_bytes"] = subject.head[:16].hex(" ")
     signs = find_mangling(subject, identify)
     if signs:
         facts.details["mangled"] = [{"code": sign.code, "was": sign.was, **sign.details} for sign in signs]
@@ -92,7 +102,7 @@ def describe_unknown(subject: Subject, identify: Identify) -> ForeignFacts:
         facts.note = f"No known signature: every byte looked at is {fill.hex().upper()}; an erased or never written medium."
     elif len(sample) < _LEAST_FOR_ENTROPY:
         facts.note = f"No known signature, and with {subject.size} bytes too small to say more; it begins with {begins}."
-    elif corrected >= _NEAR_EIGHT:
+    elif measured >= random_entropy(len(sample)) - _NEAR_RANDOM:
         facts.details["random_looking"] = True
         facts.note = (
             f"No known signature; entropy near 8 bits per byte ({measured:.2f}): encrypted, or compressed by another tool."
@@ -110,30 +120,40 @@ def describe_unknown(subject: Subject, identify: Identify) -> ForeignFacts:
 
 
 def take_sample(source: ByteSource) -> bytes:
-    """Up to 16 pieces of 64 KiB, spread evenly over the file; all of it where it is no larger."""
+    """Up to 16 pieces of 16 KiB, spread evenly over the file; all of it where it is no larger."""
     if source.size <= _SAMPLES * _SAMPLE_BYTES:
         return source.read_at(0, source.size)
-    step = (source.size - _SAMPLE_BYTES) // (_SAMPLES - 1)
+    step = (source.size - _SAMPLE_BYTES) // (_SAMPLES - 1) // _ALIGNMENT * _ALIGNMENT
     return b"".join(source.read_at(index * step, _SAMPLE_BYTES) for index in range(_SAMPLES))
 
 
-def entropy(data: bytes) -> tuple[float, float]:
-    """Shannon entropy of the byte values in bits per byte, as measured and corrected for the size of the sample.
+def entropy(data: bytes) -> float:
+    """Shannon entropy of the byte values, in bits per byte (0 to 8)."""
+    counts = Counter(data).values()
+    return -sum(count / len(data) * math.log2(count / len(data)) for count in counts)
 
-    The correction is Miller and Madow's: n bytes drawn evenly from 256 values measure (256 - 1) / (2 n ln 2) too low.
+
+def random_entropy(size: int) -> float:
+    """The entropy that ``size`` evenly random bytes are expected to measure: below 8, and the more so the fewer they are.
+
+    Each of the 256 counts is nearly Poisson distributed with the mean size / 256, so the sum over their possible values
+    gives the mean of the sum that :func:`entropy` takes.
     """
-    if not data:
-        return 0.0, 0.0
-    counts = [count for value in range(256) if (count := data.count(value))]
-    measured = -sum(count / len(data) * math.log2(count / len(data)) for count in counts)
-    return measured, min(8.0, measured + (len(counts) - 1) / (2 * len(data) * math.log(2)))
+    mean = size / 256
+    if mean > 64:  # the first term of the series for many bytes is exact enough
+        return 8 - 255 / (2 * size * math.log(2))
+    probability, expected = math.exp(-mean), 0.0
+    for count in range(1, int(mean + 20 * math.sqrt(mean) + 20)):
+        probability *= mean / count
+        expected += probability * count * math.log2(count)
+    return math.log2(size) - expected / mean
 
 
 def number_width(sample: bytes) -> int | None:
     """4 or 2 where the bytes look like little-endian floats of that many bytes: exponents vary little, mantissas much."""
     if len(sample) < _LEAST_FOR_NUMBERS:
         return None
-    lanes = [entropy(sample[lane::4])[0] for lane in range(4)]
+    lanes = [entropy(sample[lane::4]) for lane in range(4)]
     if min(lanes[:2]) > 7 and lanes[3] < 4.5:
         return 4
     if min(lanes[0], lanes[2]) > 6.5 and max(lanes[1], lanes[3]) < 5.5:
@@ -228,7 +248,7 @@ def _utf16_encoded(subject: Subject, sample: bytes, identify: Identify) -> Mangl
 def _high_bit_stripped(subject: Subject, sample: bytes, identify: Identify) -> Mangling | None:
     if len(sample) < _LEAST_FOR_ENTROPY or sample.translate(None, _FIRST_BYTES) or not _is_binary(sample):
         return None
-    if entropy(sample)[0] < 4:
+    if entropy(sample) < 4:
         return None
     text = (
         "No byte has its highest bit set although the file is binary: it seems to have passed a 7-bit channel. Those bits are"
@@ -246,32 +266,55 @@ def _wrapped(subject: Subject, sample: bytes, identify: Identify) -> Mangling | 
     was = _restored(subject, subject.head[blank.end() :], identify)
     what = "an HTTP answer" if match[1][:4].upper() == b"HTTP" else "a multipart form"
     content = f"content, a {was}," if was else "content"
-    text = f"The headers of {what} stand in front; the {content} begins at offset {blank.end()}. Remove them, or get the file again."
+    text = f"The headers of {what} stand in front; the {content} begins at offset {blank.end()}. Get the file again."
     details = {"content_offset": blank.end(), "header": quote(subject.head[: match.end()].decode("latin-1"))}
     return Mangling("wrapped", text, details, was)
 
 
 def _split(subject: Subject, sample: bytes, identify: Identify) -> Mangling | None:
-    """Parts of a ZIP inside, but not at the start: a later part of a file that was split."""
-    if subject.head.startswith(LOCAL_HEADER_SIGNATURE):
+    """Parts of a ZIP inside, but not at the start, and its beginning is not there: a later part of a file that was split."""
+    head = subject.head
+    if head.startswith((LOCAL_HEADER_SIGNATURE, b"\x80")) or looks_like_tar(head):
         return None
     tail_start = max(0, subject.size - _TAIL_BYTES)
     tail = subject.source.read_at(tail_start, _TAIL_BYTES)
-    end = max(tail.rfind(END_SIGNATURE), tail.rfind(ZIP64_LOCATOR_SIGNATURE), tail.rfind(ZIP64_END_SIGNATURE))
+    end, missing = _ending(tail, tail_start)
     central = _central_name(tail)
-    local = next((member.name for member in local_members(subject.head)), None)
-    if central is None and local is None and (end < 0 or not tail[end + 4 : end + 22].count(0)):
+    local = next((member.name for member in local_members(_front(subject))), None)
+    if (central is None and local is None) or (missing is not None and missing <= 0):
         return None
     found = [f"the local header of {local}"] if local else []
     found += [f"the directory entry of {central}"] if central else []
-    found += ["the end record"] if end >= 0 else []
-    part = "the last part" if end >= 0 else "a later part"
+    found += ["the end record"] if end is not None else []
+    part = "the last part" if end is not None else "a later part"
+    lost = f" {missing} bytes are missing in front of it." if missing else ""
     text = (
         f"There is no head, but {' and '.join(found)} of a ZIP: {part} of a file that was split or lost its beginning; join all"
-        " parts in order."
+        f" parts in order.{lost}"
     )
-    details = {"local_record": local, "directory_record": central, "end_record_offset": tail_start + end if end >= 0 else None}
+    details = {"local_record": local, "directory_record": central, "end_record_offset": end, "missing_bytes": missing}
     return Mangling("split", text, details, "ZIP archive")
+
+
+def _front(subject: Subject) -> bytes:
+    """The beginning in which local headers are looked for: between them may lie whole storages."""
+    return subject.source.read_at(0, STRUCTURE_BYTES)
+
+
+def _ending(tail: bytes, tail_start: int) -> tuple[int | None, int | None]:
+    """Offset of the end record, and how many bytes in front of the file the archive's own offsets count from.
+
+    That number is what the directory's stated offset exceeds its real place by; negative where bytes stand in front.
+    """
+    end = tail.rfind(END_SIGNATURE)
+    if end < 0 or len(tail) - end < END_RECORD.size:
+        return None, None
+    size, offset = END_RECORD.unpack_from(tail, end)[5:7]
+    directory_end, large = end, tail.rfind(ZIP64_END_SIGNATURE, 0, end)
+    if large >= 0 and len(tail) - large >= ZIP64_END_RECORD.size:
+        size, offset = ZIP64_END_RECORD.unpack_from(tail, large)[8:10]
+        directory_end = large
+    return tail_start + end, offset - (tail_start + directory_end - size)
 
 
 def _central_name(data: bytes) -> str | None:
@@ -287,7 +330,7 @@ def _central_name(data: bytes) -> str | None:
 
 
 def _later_members(subject: Subject) -> list[InnerMember]:
-    return list(local_members(subject.head))[:200]
+    return list(islice(local_members(_front(subject)), _MOST_MEMBERS))
 
 
 def _zero_head(subject: Subject, sample: bytes, identify: Identify) -> Mangling | None:
@@ -295,7 +338,10 @@ def _zero_head(subject: Subject, sample: bytes, identify: Identify) -> Mangling 
     if zeros < 512:
         return None
     if zeros == len(subject.head):
-        zeros = first_nonzero(subject.source) or zeros
+        begin = subject.first_nonzero or first_nonzero(subject.source)
+        if begin is None:
+            return None
+        zeros = begin
     text = (
         f"The first {zeros} bytes are zeros and the rest is not: the beginning was never written or is lost, as when a download"
         " or copy breaks off."

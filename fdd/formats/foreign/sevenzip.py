@@ -121,7 +121,7 @@ def recognise_7z(subject: Subject, identify: Identify) -> ForeignFacts | None:
         if facts.details["complete"]:
             header = subject.source.read_at(_SIGNATURE_HEADER + offset, min(size, STRUCTURE_BYTES))
             inside = _read_members(subject, facts, header, identify)
-    facts.note = f"A 7-Zip archive{inside} under another name, not a PyTorch file; unpack it and validate what is inside."
+    facts.note = f"A 7-Zip archive{inside}, not a PyTorch file as it stands; unpack it and validate what is inside."
     if facts.details.get("complete") is False:
         facts.note += " It is cut off: the header at its end is missing."
     return facts

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 from struct import unpack_from
 from typing import Any
 
 from fdd.core.model import Basis
+from fdd.core.text import printable
 from fdd.formats.foreign.facts import ForeignFacts, Subject, quote
 
 HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
@@ -19,6 +19,14 @@ GGUF_MAGIC = b"GGUF"
 NUMPY_MAGIC = b"\x93NUMPY"
 NUMPY_HEADER_BYTES = 10_000
 """NumPy itself refuses to evaluate longer headers."""
+_SHAPE = re.compile(r"'shape': *\(([\dL, ]*)\)")
+_MOST_DIGITS, _MOST_DIMENSIONS = 19, 64
+_SIMPLE_DESCR = re.compile(r"'descr': *'([^']*)'")
+_FIELDS_DESCR = re.compile(r"'descr': *(\[.*\]), *'fortran_order'", re.DOTALL)
+_FORTRAN = re.compile(r"'fortran_order': *True")
+# A type stands behind a colon or comma; the name of a field behind a parenthesis.
+_OBJECT_TYPE = re.compile(r"[:,] *'[|<>=]?O\d*'")
+_SIMPLE_TYPE = re.compile(r"[<>|=]?([biufcmMSVU?])(\d{1,9})(?:\[.*\])?")
 
 # (offset, bytes, name, media type) of formats outside the contract's kinds; most telling first.
 OTHERS: tuple[tuple[int, bytes, str, str | None], ...] = (
@@ -114,7 +122,10 @@ def recognise_gguf(subject: Subject) -> ForeignFacts | None:
 
 
 def recognise_numpy(subject: Subject) -> ForeignFacts | None:
-    """A .npy array: magic, version, length, then a Python dictionary literal of descr, fortran_order and shape."""
+    """A .npy array: magic, version, length, then a Python dictionary literal of descr, fortran_order and shape.
+
+    The literal is searched for its three entries and never evaluated.
+    """
     head = subject.head
     if not head.startswith(NUMPY_MAGIC):
         return None
@@ -129,13 +140,17 @@ def recognise_numpy(subject: Subject) -> ForeignFacts | None:
     length = int.from_bytes(head[8 : 8 + width], "little")
     start = 8 + width
     facts.basis.append(Basis("NumPy header", start, min(length, len(head) - start)))
-    header = _literal(head[start : start + length]) if length <= NUMPY_HEADER_BYTES else None
-    if not isinstance(header, dict) or start + length > len(head):
+    header = head[start : start + length].decode("latin-1") if length <= NUMPY_HEADER_BYTES else ""
+    shape = _SHAPE.search(header)
+    descr = _SIMPLE_DESCR.search(header) or _FIELDS_DESCR.search(header)
+    sizes = re.findall(r"\d+", shape[1]) if shape else []
+    sane = len(sizes) <= _MOST_DIMENSIONS and all(len(digits) <= _MOST_DIGITS for digits in sizes)
+    if not shape or not descr or not sane or start + length > len(head):
         facts.note += " Its header cannot be read."
         return facts
-    descr, shape = header.get("descr"), header.get("shape")
-    details |= {"descr": _plain(descr), "shape": _plain(shape), "fortran_order": bool(header.get("fortran_order"))}
-    details["object_dtype"] = "O" in _type_codes(descr)
+    dimensions = [int(digits) for digits in sizes]
+    details |= {"descr": printable(descr[1]), "shape": dimensions, "fortran_order": bool(_FORTRAN.search(header))}
+    details["object_dtype"] = bool(_OBJECT_TYPE.search(descr[0]))
     if details["object_dtype"]:
         facts.note = (
             "A NumPy array of Python objects: behind its header stands a pickle, and loading it (allow_pickle=True) can run"
@@ -143,49 +158,13 @@ def recognise_numpy(subject: Subject) -> ForeignFacts | None:
         )
         details["pickle_offset"] = start + length
         return facts
-    size = _data_size(descr, shape)
-    if size is not None and not subject.partial:
+    simple = _SIMPLE_TYPE.fullmatch(descr[1])
+    if simple is not None and not subject.partial:
+        size = math.prod(dimensions) * int(simple[2]) * (4 if simple[1] == "U" else 1)
         details["data_bytes"], details["complete"] = size, start + length + size <= subject.size
         if not details["complete"]:
             facts.note += f" It is cut off: {max(0, subject.size - start - length)} of {size} bytes of values are here."
     return facts
-
-
-def _literal(text: bytes) -> object:
-    """A Python literal, None where it is none. Literals are data: nothing is called."""
-    try:
-        return ast.literal_eval(text.decode("latin-1").strip())
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        return None
-
-
-def _plain(value: object, depth: int = 0) -> Any:
-    """The value as JSON can hold it."""
-    if isinstance(value, (list, tuple)) and depth < 8:
-        return [_plain(item, depth + 1) for item in value[:1000]]
-    if isinstance(value, bool) or value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int) and value.bit_length() <= 64:
-        return value
-    return type(value).__name__
-
-
-def _type_codes(descr: object, depth: int = 0) -> set[str]:
-    """The letters of all dtypes in a descr, through fields and sub-arrays."""
-    if isinstance(descr, str):
-        return set(re.findall(r"[A-Za-z?]", descr)[:1])
-    if isinstance(descr, (list, tuple)) and depth < 8:
-        fields = (item[1] if isinstance(item, tuple) and len(item) > 1 else item for item in descr)
-        return set().union(*(_type_codes(item, depth + 1) for item in fields))
-    return set()
-
-
-def _data_size(descr: object, shape: object) -> int | None:
-    """Bytes of the values, for a simple descr such as `<f4`; None where it cannot be told."""
-    simple = re.fullmatch(r"[<>|=]?([biufcmMSVU?])(\d{1,9})(\[.*\])?", descr) if isinstance(descr, str) else None
-    if simple is None or not isinstance(shape, tuple) or not all(isinstance(n, int) and 0 <= n < 1 << 63 for n in shape):
-        return None
-    return math.prod(shape[:64]) * int(simple[2]) * (4 if simple[1] == "U" else 1)
 
 
 def recognise_other(subject: Subject) -> ForeignFacts | None:

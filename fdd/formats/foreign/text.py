@@ -20,7 +20,8 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 # Control characters other than tab, line and page breaks, backspace, escape (coloured logs) and Ctrl-Z (end mark of DOS).
-_CONTROL = re.compile("[\x00-\x07\x0e-\x19\x1c-\x1f\x7f]")
+# The second block of them (from 80 on) is what binary bytes turn into when they are taken for characters.
+_CONTROL = re.compile("[\x00-\x07\x0e-\x19\x1c-\x1f\x7f\x80-\x84\x86-\x9f]")
 _CONTROL_BYTES = re.compile(rb"[\x00-\x07\x0e-\x19\x1c-\x1f\x7f]")
 _MODEL_SUFFIXES = tuple(
     ".pt .pth .bin .ckpt .pkl .safetensors .pt2 .ptl .pte .tar .zip .onnx .h5 .gguf .model .distcp .mar".split()
@@ -123,13 +124,13 @@ def _describe(facts: ForeignFacts, decoded: DecodedText) -> None:
         facts.details["packed"] = packed
         facts.note = f"A text, not a model as it stands: {packed}; decode it and validate what comes out."
     elif len(decoded.text) <= _LONG_TEXT and decoded.whole:
-        facts.note = f"A short text, not a model: {quote(' '.join(lines))}."
+        facts.note = f"A short text, not a model: {quote(' '.join(lines).rstrip(' .'))}."
         if _ERROR_WORDS.search(decoded.text):
             facts.details["error_message"] = True
             facts.note += " It is an error message, saved in the place of the file; get the file again from its source."
     else:
-        extent = f"of {counted(len(lines), 'line')} " if decoded.whole else ""
-        facts.note = f"A text {extent}not a model; it begins {quote(first)}."
+        extent = f" of {counted(len(lines), 'line')}" if decoded.whole else ""
+        facts.note = f"A text{extent}, not a model; it begins {quote(first)}."
 
 
 def _packed(text: str) -> str | None:

@@ -68,6 +68,7 @@ from fdd.formats.pytorch.canonical_layout import (
     end_record,
     layout,
     local_header,
+    local_header_length,
     local_zip64,
     write_archive,
     zip64_end,
@@ -91,6 +92,7 @@ DIFFERENCE_LIMIT = 1000
 """A comparison ends when it has found so many differences: the file is then of another writer."""
 _WINDOW = 1 << 18
 """Bytes of the directory that are read at once."""
+
 
 def compare(source: ByteSource, facts: ZipFacts, limit: int = DIFFERENCE_LIMIT) -> CanonicalComparison:
     """Hold every byte outside the payloads against the canonical layout of the same records.
@@ -194,7 +196,8 @@ class _Comparison:
             end = item.offset + len(header) + values.stored_size
             if self._source.read_at(item.offset, len(header)) == header and self._is_at(end, behind):
                 self._result.padded += 1
-                length = len(header) + values.stored_size + len(behind)
+                header_length = local_header_length(values, self.canonical, self._alignment)
+                length = header_length + values.stored_size + len(behind)
                 self._advance(item, values, end + len(behind), length, frozenset())
                 return True
         return False
@@ -315,7 +318,10 @@ class _Comparison:
 
     def _entry(self, spot: _Spot, expected: bytes) -> None:
         entry = spot.item.record.entry
-        variants = [expected, central_header(spot.values, spot.offsets[1])] if self._report.moved else [expected]
+        variants = [expected]
+        # Where bytes are missing in front, the actual place of a header may lie before the file.
+        if self._report.moved and spot.offsets[1] >= 0:
+            variants.append(central_header(spot.values, spot.offsets[1]))
         expected = next((v for v in variants if self._read(self.position, len(v)) == v), expected)
         found = self._read(self.position, len(expected))
         if not _resembles(found, spot.values.name):
@@ -354,7 +360,9 @@ class _Comparison:
         canonical, actual = self._directory_start
         spans = [Span(canonical, self.canonical - canonical)]
         if self._report.moved:
-            spans += [Span(actual, self.position - actual), Span(canonical, self.position - actual)]
+            # Entries may have been found in front of where the directory should begin.
+            length = max(self.position - actual, 0)
+            spans += [Span(actual, length), Span(canonical, length)]
         offsets = [self.canonical, self.position] if self._report.moved else [self.canonical]
         found_zip64 = ends.zip64_end.span.offset if ends.zip64_end is not None else None
         found_locator = ends.locator.span.offset if ends.locator is not None else None

@@ -35,6 +35,7 @@ from fdd.formats.pytorch.canonical_layout import (
     CanonicalRecord,
     descriptor,
     local_header,
+    local_header_length,
     padding_length,
 )
 
@@ -107,7 +108,7 @@ def _header_named(source: ByteSource, offset: int, name: bytes) -> bool:
 def _expected_end(record: ZipRecord, offset: int, alignment: int) -> int:
     if record.entry is not None:
         values = values_of_entry(record.entry, 0, 0)
-        header = len(local_header(values, offset, alignment))
+        header = local_header_length(values, offset, alignment)
         return offset + header + values.stored_size + len(descriptor(values, offset))
     extent = record.extent
     return extent.end if extent is not None else offset
@@ -313,4 +314,3 @@ def _descriptor_values(tail: bytes, stored: int) -> tuple[int | None, int | None
     if signature == DESCRIPTOR_SIGNATURE or compressed == stored:
         return crc, size
     return None, None
-

@@ -53,6 +53,7 @@ _VERSION_ZIP64 = 45
 _MADE_BY = 0x031E
 _ZIP64_RECORD_SIZE = 44
 _PADDING_BYTE = b"Z"
+_U64_MAX = (1 << 64) - 1
 
 
 @dataclass(slots=True, frozen=True)
@@ -99,13 +100,18 @@ def padding_length(name_length: int, offset: int, zip64_length: int, alignment: 
     return -start % alignment
 
 
+def _u64(number: int) -> bytes:
+    """Eight bytes; sums of damaged sizes may be larger than that, and lose their upper bits."""
+    return (number & _U64_MAX).to_bytes(8, "little")
+
+
 def local_zip64(record: CanonicalRecord, offset: int) -> bytes:
     """Return the ZIP64 field of a local header: empty, or in torch's dialect (size and 0; the header's own offset)."""
     data = b""
     if record.uncompressed_size >= U32_ESCAPE:
-        data += record.uncompressed_size.to_bytes(8, "little") + bytes(8)
+        data += _u64(record.uncompressed_size) + bytes(8)
     if offset >= U32_ESCAPE:
-        data += offset.to_bytes(8, "little")
+        data += _u64(offset)
     return EXTRA_HEAD.pack(EXTRA_ZIP64, len(data)) + data if data else b""
 
 
@@ -114,12 +120,22 @@ def local_header(record: CanonicalRecord, offset: int, alignment: int, padding: 
     zip64 = local_zip64(record, offset)
     if padding is None:
         padding = padding_length(len(record.name), offset, len(zip64), alignment)
-    extra_length = len(zip64) + EXTRA_HEAD.size + padding
+    # As in C, a length that does not fit loses its upper bits: an alignment of 65536 can ask for a few bytes too many.
+    extra_length = (len(zip64) + EXTRA_HEAD.size + padding) & U16_ESCAPE
     fixed = LOCAL_HEADER.pack(
         LOCAL_HEADER_SIGNATURE, record.version_needed, record.flags, record.method, record.time, record.date,
         0, 0, 0, len(record.name), extra_length,
     )  # fmt: skip
-    return fixed + record.name + zip64 + EXTRA_HEAD.pack(EXTRA_PADDING, padding) + _PADDING_BYTE * padding
+    return fixed + record.name + zip64 + EXTRA_HEAD.pack(EXTRA_PADDING, padding & U16_ESCAPE) + _PADDING_BYTE * padding
+
+
+def local_header_length(record: CanonicalRecord, offset: int, alignment: int) -> int:
+    """Return the length of :func:`local_header` without making it."""
+    zip64 = 0
+    if needs_zip64(record, offset):
+        zip64 = EXTRA_HEAD.size + 16 * (record.uncompressed_size >= U32_ESCAPE) + 8 * (offset >= U32_ESCAPE)
+    fixed = LOCAL_HEADER.size + len(record.name) + zip64 + EXTRA_HEAD.size
+    return fixed + -(offset + fixed) % alignment
 
 
 def needs_zip64(record: CanonicalRecord, offset: int) -> bool:
@@ -131,17 +147,19 @@ def descriptor(record: CanonicalRecord, offset: int) -> bytes:
     """Return the data descriptor: none for an empty record, 16 bytes, or 24 where the local header has a ZIP64 field."""
     if not record.uncompressed_size:
         return b""
-    form = DESCRIPTOR64 if needs_zip64(record, offset) else DESCRIPTOR
-    return form.pack(DESCRIPTOR_SIGNATURE, record.crc32, record.stored_size, record.uncompressed_size)
+    if needs_zip64(record, offset):
+        return DESCRIPTOR64.pack(DESCRIPTOR_SIGNATURE, record.crc32, record.stored_size, record.uncompressed_size)
+    # Only a damaged file says that deflated data is larger than 4 GiB and yields less.
+    return DESCRIPTOR.pack(DESCRIPTOR_SIGNATURE, record.crc32, record.stored_size & U32_ESCAPE, record.uncompressed_size)
 
 
 def central_header(record: CanonicalRecord, offset: int) -> bytes:
     """Return the directory entry of a record whose local header begins at ``offset``."""
     data = b""
     if record.uncompressed_size >= U32_ESCAPE:
-        data += record.uncompressed_size.to_bytes(8, "little") + record.stored_size.to_bytes(8, "little")
+        data += _u64(record.uncompressed_size) + _u64(record.stored_size)
     if offset >= U32_ESCAPE:
-        data += offset.to_bytes(8, "little")
+        data += _u64(offset)
     extra = EXTRA_HEAD.pack(EXTRA_ZIP64, len(data)) + data if data else b""
     fixed = CENTRAL_HEADER.pack(
         CENTRAL_HEADER_SIGNATURE, 0, record.version_needed, record.flags, record.method, record.time, record.date,
@@ -155,13 +173,13 @@ def zip64_end(entries: int, directory: Span) -> bytes:
     """Return the ZIP64 end record, which torch writes always."""
     return ZIP64_END_RECORD.pack(
         ZIP64_END_SIGNATURE, _ZIP64_RECORD_SIZE, _MADE_BY, _VERSION_ZIP64, 0, 0,
-        entries, entries, directory.length, directory.offset,
+        entries, entries, directory.length, directory.offset & _U64_MAX,
     )  # fmt: skip
 
 
 def zip64_locator(end_offset: int) -> bytes:
     """Return the locator of the ZIP64 end record at ``end_offset``."""
-    return ZIP64_LOCATOR.pack(ZIP64_LOCATOR_SIGNATURE, 0, end_offset, 1)
+    return ZIP64_LOCATOR.pack(ZIP64_LOCATOR_SIGNATURE, 0, end_offset & _U64_MAX, 1)
 
 
 def end_record(entries: int, directory: Span) -> bytes:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from fdd.formats.pytorch.persistent_ids import PersistentIdReader, text_of
-from fdd.formats.pytorch.rebuilds import TensorReader, call_target, int_of
+from fdd.formats.pytorch.rebuilds import REBUILD_FUNCTIONS, TensorReader, call_target, int_of
 from fdd.pickles.nodes import Call, DictNode, Global, ListNode, PersistentId, SetNode, Value
 from fdd.tensors.model import Tensor
 
@@ -19,7 +19,9 @@ Path: TypeAlias = "tuple[Path | None, str]"
 """A name as a chain of its parts, last part first: at 50,000 levels of nesting, texts would take gigabytes."""
 MOST_PARTS = 200
 """Longer names are cut to their last parts."""
-MAPPINGS = frozenset({("collections", "OrderedDict"), ("collections", "Counter"), ("collections", "defaultdict"), ("builtins", "dict")})
+MAPPINGS = frozenset(
+    {("collections", "OrderedDict"), ("collections", "Counter"), ("collections", "defaultdict"), ("builtins", "dict")}
+)
 MODULE_STATE = ("_parameters", "_buffers", "_modules")
 CHECKPOINT_KEYS = frozenset(
     "model state_dict model_state_dict net network module generator discriminator ema ema_state_dict encoder decoder".split()
@@ -101,12 +103,16 @@ def find_tensors(root: Value, reader: TensorReader, ids: PersistentIdReader) -> 
         if value is None or isinstance(value, (str, bytes, int, float, Global)):
             continue
         if isinstance(value, PersistentId):
-            ids.read(value)
+            storage = ids.read(value)
+            if storage is not None:
+                storage.bare = True
             continue
         tensor = reader.read(value)
         if tensor is not None:
             yield path_text(path), tensor
             continue
+        if call_target(value) in REBUILD_FUNCTIONS:
+            reader.names.setdefault(id(value), path_text(path))
         if id(value) in seen:
             continue
         seen.add(id(value))
@@ -225,3 +231,24 @@ def _is_state_dict(pairs: list[Value], reader: TensorReader) -> bool:
         elif not text.endswith("_extra_state"):
             return False
     return tensors > 0
+
+
+def odd_state_keys(root: Value, reader: TensorReader) -> Iterator[tuple[int, str]]:
+    """(offset of the mapping, key) for every key that is no text in the state dicts of an object.
+
+    Looked at are the root and what a checkpoint holds under its usual keys. A mapping of tensors counts as a state dict if
+    it carries the metadata of one, or if some of its keys are texts: a dict of numbered tensors is something else.
+    """
+    named = dict_of(root) or {}
+    for value in (root, *(value for key, value in named.items() if key in CHECKPOINT_KEYS)):
+        pairs = pairs_of(value)
+        if pairs is None or not isinstance(value, (DictNode, Call)):
+            continue
+        odd = [key for key in pairs[::2] if text_of(key) is None]
+        state_like = len(odd) < len(pairs) // 2 or any("_metadata" in (dict_of(state) or ()) for state in _states(value))
+        if odd and state_like and all(reader.read(item) is not None for item in pairs[1::2]):
+            yield from ((value.offset, key_text(key)) for key in odd)
+
+
+def _states(value: Value) -> list[Value]:
+    return value.state or [] if isinstance(value, Call) else []

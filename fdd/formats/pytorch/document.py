@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fdd.core.model import Document
 from fdd.core.span import Span
+from fdd.formats.pytorch.survey import Survey
 from fdd.pickles.nodes import PickleFacts
 from fdd.tensors.model import Storage, Tensor
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from fdd.container.tar import TarFacts
     from fdd.container.zip.structs import ZipFacts, ZipRecord
     from fdd.formats.pytorch.canonical import CanonicalComparison
+    from fdd.formats.pytorch.older_facts import LegacyFacts, TarModelFacts
     from fdd.formats.pytorch.serialization_id import IdFacts
 
 
@@ -25,7 +27,8 @@ class PickleRecord:
 
     ``role``: object (data.pkl), constants, attributes, bytecode, debug, traced-inputs, packaged; magic, protocol,
     sys-info, keys, tensors, storages (legacy parts); copy (of a record that is there twice), hidden (in a record that
-    should hold none), nested (in a string of another pickle), trailing (behind STOP or the end); foreign (a bare pickle).
+    should hold none), nested (in a string of another pickle), trailing (behind STOP or the end),
+    further (of a further complete legacy stream); foreign (a bare pickle).
     ``span`` is the part of the file that holds its bytes; ``shift`` what has to be added to an offset of the facts to get
     one of the file, None where there is no such sum (deflated or nested in a string).
     """
@@ -39,6 +42,10 @@ class PickleRecord:
     """Bytes of the data the pickle was run in."""
     level: int = 0
     """How many pickles this one is nested in."""
+    survey: Survey = field(default_factory=Survey)
+    """What a walk over its values showed."""
+    announced: tuple[int, int] | None = None
+    """Where the run stopped at a length that leads past the end: that length read little-endian and big-endian."""
 
     def place(self, offset: int, length: int = 1) -> Span:
         """Where in the file an offset of the facts lies; the whole record where that cannot be told."""
@@ -47,7 +54,7 @@ class PickleRecord:
     @property
     def judged(self) -> bool:
         """Whether the format says what this pickle must be (others count for safety only)."""
-        return self.role not in ("copy", "hidden", "nested", "trailing", "foreign")
+        return self.role not in ("copy", "hidden", "nested", "trailing", "further", "foreign")
 
 
 @dataclass(slots=True)
@@ -109,46 +116,14 @@ class NestedFile:
 
 
 @dataclass(slots=True)
-class LegacyStorage:
-    """A storage of a legacy stream: its key in the list, the 8-byte count in front of it and its payload."""
-
-    key: str
-    count: int | None
-    count_span: Span
-    payload: Span | None
-    complete: bool
-
-
-@dataclass(slots=True)
-class LegacyFacts:
-    """The parts of a legacy stream (format.md 4.1) as far as they could be read. All spans are absolute."""
-
-    parts: list[Span] = field(default_factory=list)
-    """The five pickles, as many as are whole."""
-    magic_ok: bool | None = None
-    protocol_version: Any = None
-    system: Any = None
-    """Value of the third pickle as plain data (dict of text to values), or its node."""
-    keys: list[Any] | None = None
-    storages: list[LegacyStorage] = field(default_factory=list)
-    stopped: str | None = None
-    """Which part could not be read: magic, protocol, sys-info, object, keys, storages."""
-    stopped_at: int | None = None
-    end: int = 0
-    """Behind the last storage."""
-    streams: list[Span] = field(default_factory=list)
-    """Further complete streams behind the first."""
-    rest: Span | None = None
-    """Other bytes behind the last stream."""
-
-
-@dataclass(slots=True)
 class TorchDocument(Document):
     """Everything known of a PyTorch file. Only what the kind has is filled."""
 
     zip: ZipFacts | None = None
     tar: TarFacts | None = None
     legacy: LegacyFacts | None = None
+    tar_model: TarModelFacts | None = None
+    """What the members of a torch tar hold."""
     root: str = ""
     """Top folder of the ZIP, without the slash; empty where there is none."""
     texts: dict[str, bytes] = field(default_factory=dict)

@@ -28,7 +28,7 @@ class PyTorch:
     @cached_property
     def catalogue(self) -> Catalogue:
         """All rules. The modules that hold them are imported here, when rules are first asked for."""
-        from fdd.formats.pytorch.rules import load  # noqa: PLC0415
+        from fdd.formats.pytorch.rules import load
 
         return load()
 
@@ -42,19 +42,19 @@ class PyTorch:
 
     def open(self, probe: Probe, identification: Identification) -> Document:
         """Read the structure by the reader of the kind."""
-        from fdd.formats.pytorch.opening import open_document  # noqa: PLC0415
+        from fdd.formats.pytorch.opening import open_document
 
         return open_document(probe, identification)
 
     def read_payload(self, document: Document, algorithms: tuple[str, ...]) -> None:
         """Checksums of the file and of every record, in one read."""
-        from fdd.formats.pytorch.payloads import read_payloads  # noqa: PLC0415
+        from fdd.formats.pytorch.payloads import read_payloads
 
         read_payloads(cast(TorchDocument, document), algorithms)
 
     def properties(self, document: Document) -> dict[str, Any]:
         """Technical metadata, see :mod:`fdd.formats.pytorch.properties`."""
-        from fdd.formats.pytorch.properties import properties_of  # noqa: PLC0415
+        from fdd.formats.pytorch.properties import properties_of
 
         return properties_of(cast(TorchDocument, document))
 

@@ -84,7 +84,13 @@ def _identification(kind: str, confidence: str, basis: list[Basis], mime: str | 
         mime = "application/x-tar"
     registries.append(Registry("Wikidata", "Q47509047", "the library"))
     return Identification(
-        kind, NAMES[kind], FORMAT, confidence=confidence, registries=registries, mime=mime or "application/octet-stream", basis=basis
+        kind,
+        NAMES[kind],
+        FORMAT,
+        confidence=confidence,
+        registries=registries,
+        mime=mime or "application/octet-stream",
+        basis=basis,
     )
 
 
@@ -138,7 +144,10 @@ def legacy_heads() -> tuple[bytes, ...]:
     framed = b"\x95\x0d" + bytes(7) + binary
     return (
         *(bytes((0x80, protocol)) + binary + bytes((0x80, protocol)) + b"M\xe9\x03." for protocol in (2, 3)),
-        *(bytes((0x80, protocol)) + framed + bytes((0x80, protocol)) + b"\x95\x04" + bytes(7) + b"M\xe9\x03." for protocol in (4, 5)),
+        *(
+            bytes((0x80, protocol)) + framed + bytes((0x80, protocol)) + b"\x95\x04" + bytes(7) + b"M\xe9\x03."
+            for protocol in (4, 5)
+        ),
         LEGACY_DECIMAL + b".M\xe9\x03.",
         LEGACY_DECIMAL + b".I1001\n.",
     )
@@ -155,10 +164,10 @@ def _cut_in_head(head: bytes, size: int) -> bool:
 
 def _zip(probe: Probe) -> Identification | None:
     facts = probe.zip
-    if facts is None:
-        return None
+    if facts is None or probe.tar is not None:
+        return None  # what lies inside a tar is its members' business
     found = zip_kind(all_names(facts))
-    if found is None and probe.head.startswith(TORCH_LOCAL_HEADERS):
+    if found is None and facts.directory is None and probe.head.startswith(TORCH_LOCAL_HEADERS):
         found = ZipKind("torch-zip", "", (), "signature")
     if found is None:
         return _neighbour(facts)

@@ -99,7 +99,9 @@ def _script_family(folder: _Folder) -> ZipKind | None:
         return ZipKind("torchscript-mobile", folder.root, folder.full("bytecode.pkl"))
     script_code = folder.below("code/__torch__")
     if code is not None and (folder.has("constants.pkl") or (script_code and folder.has("data.pkl"))):
-        return ZipKind("torchscript", folder.root, folder.full(*(("constants.pkl",) if folder.has("constants.pkl") else ()), code))
+        return ZipKind(
+            "torchscript", folder.root, folder.full(*(("constants.pkl",) if folder.has("constants.pkl") else ()), code)
+        )
     return None
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from fdd.formats.pytorch.contents import content_of, find_tensors
+from fdd.formats.pytorch.contents import content_of, find_tensors, odd_state_keys
 from fdd.formats.pytorch.document import PickleRecord, TorchDocument
 from fdd.formats.pytorch.names import EAGER_KINDS, SCRIPT_KINDS
 from fdd.formats.pytorch.persistent_ids import PersistentIdReader
@@ -34,28 +34,32 @@ def read_objects(document: TorchDocument) -> None:
 
 
 def _first_use(storage: Storage) -> int:
-    return storage.uses[0].offset or 0
+    return storage.uses[0].span.offset if storage.uses and storage.uses[0].span is not None else 0
 
 
 def _read_pickle(document: TorchDocument, pickle: PickleRecord) -> None:
     lengths = (6,) if document.kind == "torch-legacy" else (5, 6) if document.kind in SCRIPT_KINDS else (5,)
     ids = PersistentIdReader(pickle, lengths, module_ids=document.kind == "torch-legacy")
     reader = TensorReader(pickle, ids)
-    prefix = _prefix(document, pickle)
+    named: list[Tensor] = []
     if pickle.facts.root is not MISSING:
-        document.tensors += _named(find_tensors(pickle.facts.root, reader, ids), prefix)
+        named += _named(find_tensors(pickle.facts.root, reader, ids), _prefix(document, pickle))
         if pickle.role in ("object", "packaged"):
             document.content = content_of(pickle.facts.root, reader)
+            document.facts.setdefault("odd-keys", []).extend(
+                (pickle.place(offset), pickle.record, key) for offset, key in odd_state_keys(pickle.facts.root, reader)
+            )
     # What never reaches the result (popped, or the run stopped) is read from the event log.
     for event in pickle.facts.events:
         if event.what == "persistent-id" and isinstance(event.value, PersistentId):
             ids.read(event.value)
         elif event.what == "call" and isinstance(event.value, Call) and call_target(event.value) in REBUILD_FUNCTIONS:
             reader.read(event.value)
-    names = {tensor.offset: tensor.name for tensor in document.tensors}
-    for mismatch in ids.mismatches + reader.mismatches:
-        mismatch.tensor = names.get(mismatch.span.offset)
-        document.mismatches.append(mismatch)
+    owners = owners_of(named)
+    reader.name_mismatches(owners)
+    document.tensors += named
+    document.facts.setdefault("loose-tensors", []).extend(tensor for tensor in reader.tensors if id(tensor) not in owners)
+    document.mismatches += ids.mismatches + reader.mismatches
     document.storages += ids.storages.values()
     if ids.modules:
         document.facts.setdefault("module-sources", []).extend((pickle, module) for module in ids.modules)
@@ -64,6 +68,19 @@ def _read_pickle(document: TorchDocument, pickle: PickleRecord) -> None:
     if ids.other:
         document.facts.setdefault("other-ids", []).extend((pickle, node, value) for node, value in ids.other)
     locate_storages(document, ids.storages.values(), pickle)
+
+
+def owners_of(tensors: Iterable[Tensor]) -> dict[int, str]:
+    """id() of every tensor and of every tensor it is made of -> the name of the whole."""
+    owners: dict[int, str] = {}
+    for whole in tensors:
+        waiting = [whole]
+        while waiting:
+            tensor = waiting.pop()
+            if id(tensor) not in owners:
+                owners[id(tensor)] = whole.name
+                waiting.extend(tensor.parts)
+    return owners
 
 
 def _prefix(document: TorchDocument, pickle: PickleRecord) -> str:
@@ -82,7 +99,7 @@ def _named(found: Iterable[tuple[str, Tensor]], prefix: str) -> Iterator[Tensor]
     named: set[int] = set()
     for name, tensor in found:
         if id(tensor) in named:
-            yield replace(tensor, name=_join(prefix, name))
+            yield replace(tensor, name=_join(prefix, name), alias=True)
             continue
         named.add(id(tensor))
         tensor.name = _join(prefix, name)
@@ -91,17 +108,22 @@ def _named(found: Iterable[tuple[str, Tensor]], prefix: str) -> Iterator[Tensor]
 
 def locate_storages(document: TorchDocument, storages: Iterable[Storage], pickle: PickleRecord) -> None:
     """Find the record that holds each storage, or name the one that should."""
+    storages = list(storages)
+    by_name: dict[str, int] = {}
+    for index, record in enumerate(document.records if storages else ()):
+        by_name.setdefault(record.name, index)
+    prefix = f"{document.root}/" if document.root else ""
     for storage in storages:
-        candidates = candidate_names(document, storage, pickle)
-        index = next((found for name in candidates if (found := document.find(name)) is not None), None)
-        if index is None:
-            storage.record = f"{document.root}/{candidates[0]}" if document.root else candidates[0]
+        candidates = [prefix + name for name in candidate_names(document, storage, pickle)]
+        index_found = next((by_name[name] for name in candidates if name in by_name), None)
+        storage.payload_expected = pickle.role != "traced-inputs" and storage.location != "meta"
+        if index_found is None:
+            storage.record = candidates[0]
             continue
-        record = document.records[index]
+        record = document.records[index_found]
         storage.record = record.name
         storage.stored_size = record.size
         storage.span = record.span if record.method == "stored" else None
-        storage.payload_expected = pickle.role != "traced-inputs"
 
 
 def candidate_names(document: TorchDocument, storage: Storage, pickle: PickleRecord) -> list[str]:

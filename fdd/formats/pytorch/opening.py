@@ -10,12 +10,27 @@ from fdd.formats.pytorch.canonical import compare
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.evidence import zip_evidence
 from fdd.formats.pytorch.identify import ZIP_KINDS
-from fdd.formats.pytorch.names import VERSION_NAMES
+from fdd.formats.pytorch.export import read_program
+from fdd.formats.pytorch.names import SCRIPT_KINDS, VERSION_NAMES
 from fdd.formats.pytorch.objects import read_objects
+from fdd.formats.pytorch.package import read_model_archive, read_package
 from fdd.formats.pytorch.pickled import collect_globals, run_pickle
 from fdd.formats.pytorch.readings import find_other_readings
 from fdd.formats.pytorch.serialization_id import HEAD_LENGTH, IdRecord, check
+from fdd.formats.pytorch.torchscript import ScriptFacts, read_script
 from fdd.formats.pytorch.zipped import open_zip, probe_orphans
+
+CONTENT_OF_KIND = {
+    "torchscript": "script",
+    "torchscript-mobile": "script",
+    "torchscript-json": "script",
+    "mobile-flatbuffer": "script",
+    "pt2": "program",
+    "executorch": "program",
+    "torch-package": "package",
+    "mar": "package",
+}
+"""Kinds that hold one sort of content, whatever object is inside."""
 
 
 def open_document(probe: Probe, identification: Identification) -> TorchDocument:
@@ -26,8 +41,10 @@ def open_document(probe: Probe, identification: Identification) -> TorchDocument
         document = _open_pickle(probe, identification)
     else:
         document = TorchDocument(probe.source, probe.name, identification)
+    document.content = CONTENT_OF_KIND.get(identification.kind, document.content)
     find_other_readings(document, probe)
-    collect_globals(document)
+    script = document.facts.get("script")
+    collect_globals(document, frozenset(script.modules) if isinstance(script, ScriptFacts) else frozenset())
     return document
 
 
@@ -36,6 +53,7 @@ def _open_archive(probe: Probe, identification: Identification) -> TorchDocument
     document = open_zip(probe.source, probe.name, identification, probe.zip, probe.limits)
     read_objects(document)
     probe_orphans(document, probe.limits)
+    _read_special(document, probe)
     if probe.zip.local_headers_read and not python_made(document):
         document.canonical = compare(probe.source, probe.zip)
     _check_id(document)
@@ -43,6 +61,18 @@ def _open_archive(probe: Probe, identification: Identification) -> TorchDocument
     identification.version = version.decode("ascii", "replace").strip() if version else None
     zip_evidence(document, probe.depth)
     return document
+
+
+def _read_special(document: TorchDocument, probe: Probe) -> None:
+    """What only one kind of archive has."""
+    if document.kind in SCRIPT_KINDS:
+        read_script(document, probe)
+    elif document.kind == "torch-package":
+        read_package(document)
+    elif document.kind == "pt2":
+        read_program(document, probe)
+    elif document.kind == "mar":
+        read_model_archive(document, probe)
 
 
 def python_made(document: TorchDocument) -> bool:
@@ -60,7 +90,11 @@ def _check_id(document: TorchDocument) -> None:
         stored = document.zip_record(index)
         if index == own or stored.entry is None:
             continue
-        head = document.source.read_at(record.span.offset, HEAD_LENGTH) if record.span is not None and record.size >= HEAD_LENGTH else None
+        head = (
+            document.source.read_at(record.span.offset, HEAD_LENGTH)
+            if record.span is not None and record.size >= HEAD_LENGTH
+            else None
+        )
         name = document.local_name(record.name).encode()
         records.append((record.span or Span(0, 0), IdRecord(name, record.crc32 or 0, record.size, stored.entry.method, head)))
     document.id_facts = check(text, (record for _, record in sorted(records, key=lambda pair: pair[0])))

@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from fdd.core.text import decode_name
 from fdd.formats.pytorch.document import Mismatch, PickleRecord
 from fdd.pickles.nodes import Global, PersistentId, Value
 from fdd.tensors.dtypes import STORAGE_CLASSES, DType, torch_dtype
-from fdd.tensors.model import Storage, StorageUse
+from fdd.tensors.model import INT64_MAX, Storage, StorageUse
 
+_TEXT_ID = re.compile(
+    r"""\('storage', <class '(?:(?P<module>[\w.]+)\.)(?P<name>\w+)'>, '(\w{1,40})', '([\w:]{1,40})', (\d{1,18})(?:L)?, None\)"""
+)
 STORAGE_MODULES = frozenset({"torch", "torch.cuda", "torch.storage", "torch.sparse"})
 
 
@@ -19,6 +23,13 @@ def text_of(value: Value) -> str | None:
     if isinstance(value, str):
         return value
     return decode_name(value) if isinstance(value, bytes) else None
+
+
+def int64_of(value: Value) -> int | None:
+    """A whole number that a reader can hold in 64 bits; booleans are none."""
+    if isinstance(value, int) and not isinstance(value, bool) and -INT64_MAX <= value <= INT64_MAX:
+        return value
+    return None
 
 
 def storage_dtype(node: Value) -> DType | None:
@@ -38,7 +49,8 @@ class ModuleSource:
 
     class_name: str
     source_file: str
-    source: str
+    source: bytes
+    """As stored by Python 2, else the text in UTF-8."""
     offset: int
 
 
@@ -74,7 +86,8 @@ class PersistentIdReader:
         value = node.value
         if node.text:
             self._state(node, "text-id", "a text instead of a tuple")
-            return None
+            written = _tuple_in_text(value) if 6 in self.lengths else None
+            return self._storage(node, written) if written is not None else None
         if not isinstance(value, tuple) or not value:
             self._state(node, "id-not-tuple", f"a {type(value).__name__} instead of a tuple")
             return None
@@ -98,11 +111,12 @@ class PersistentIdReader:
         if len(value) != 4 or not isinstance(value[1], Global) or any(text is None for text in texts):
             self._state(node, "module-id", f"{len(value)} items for a module class")
             return
-        self.modules.append(ModuleSource(value[1].path, texts[0] or "", texts[1] or "", node.offset))
+        source = value[3] if isinstance(value[3], bytes) else value[3].encode("utf-8", "surrogatepass")
+        self.modules.append(ModuleSource(value[1].path, texts[0] or "", source, node.offset))
 
     def _storage(self, node: PersistentId, value: tuple[Value, ...]) -> Storage | None:
         kind, key, location, count = value[1:5]
-        key_text = str(key) if isinstance(key, int) and not isinstance(key, bool) else text_of(key)
+        key_text = str(key) if int64_of(key) is not None else text_of(key)
         if key_text is None:
             self._state(node, "id-key", f"a {type(key).__name__} as key")
             return None
@@ -110,18 +124,38 @@ class PersistentIdReader:
         type_name = kind.path if isinstance(kind, Global) else type(kind).__name__
         if len(value) == 6 and value[5] is not None:
             self.views.append((node, value[5]))
-        use = StorageUse(type_name, text_of(location) if text_of(location) is not None else location, count, place.offset)
+        place_name = text_of(location)
+        if place_name is None:
+            self._state(node, "id-location", f"a {type(location).__name__} as location")
+        use = StorageUse(type_name, storage_dtype(kind), location if place_name is None else place_name, count, place)
         storage = self.storages.get(key_text)
         if storage is None:
-            whole = count if isinstance(count, int) and not isinstance(count, bool) else None
             storage = Storage(
                 key=key_text,
-                dtype=storage_dtype(kind),
+                dtype=use.dtype,
                 type_name=type_name,
-                location=text_of(location),
-                element_count=whole,
+                location=place_name,
+                element_count=int64_of(count),
                 source=self.pickle.record or self.pickle.role,
             )
             self.storages[key_text] = storage
         storage.uses.append(use)
         return storage
+
+    def window(self, node: Value) -> tuple[int, int] | None:
+        """(offset, size) in elements of the part of its storage that an id of an early legacy stream shows; mostly None."""
+        value = node.value if isinstance(node, PersistentId) and not node.text else None
+        view = value[5] if isinstance(value, tuple) and len(value) == 6 else None
+        if not isinstance(view, tuple) or len(view) != 3:
+            return None
+        offset, size = int64_of(view[1]), int64_of(view[2])
+        return (offset, size) if offset is not None and size is not None else None
+
+
+def _tuple_in_text(text: str) -> tuple[Value, ...] | None:
+    """The items of an id that protocol 0 turned into the text of a tuple; readers cannot take it back, people can."""
+    found = _TEXT_ID.fullmatch(text)
+    if found is None:
+        return None
+    module, name, key, location, count = found.groups()
+    return "storage", Global(module, name, 0), key, location, int(count), None

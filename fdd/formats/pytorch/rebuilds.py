@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from fdd.formats.pytorch.document import Mismatch, PickleRecord
 from fdd.formats.pytorch.globals import modern_name
-from fdd.formats.pytorch.persistent_ids import PersistentIdReader, text_of
+from fdd.formats.pytorch.persistent_ids import PersistentIdReader, int64_of, text_of
 from fdd.pickles.nodes import Call, DictNode, Global, ListNode, PersistentId, Value
 from fdd.tensors.dtypes import DType, torch_dtype
 from fdd.tensors.model import Quantizer, Storage, Tensor
@@ -58,9 +58,17 @@ class TensorReader:
 
     def __init__(self, pickle: PickleRecord, ids: PersistentIdReader) -> None:
         self.mismatches: list[Mismatch] = []
+        self.tensors: list[Tensor] = []
+        """All tensors made, in the order of reading; those too that never reach the object."""
+        self.names: dict[int, str] = {}
+        """id() of a call that should make a tensor and makes none -> the name of its place."""
         self._pickle = pickle
         self._ids = ids
         self._known: dict[int, Tensor | None] = {}
+        self._calls: list[Call] = []
+        """The call of each mismatch."""
+        self._unwrapped: list[Call] = []
+        """Calls made here, kept so that none of their identities is given to another one."""
         self._level = 0
 
     def read(self, value: Value) -> Tensor | None:
@@ -77,17 +85,23 @@ class TensorReader:
                 self._level -= 1
                 if tensor is not None and tensor.offset is None:
                     tensor.offset = self._pickle.place(value.offset).offset
+                    self.tensors.append(tensor)
                 self._known[id(value)] = tensor
         return self._known[id(value)]
+
+    def name_mismatches(self, owners: dict[int, str]) -> None:
+        """Tell each mismatch its tensor. ``owners``: id() of every named tensor and of its parts -> the name."""
+        for call, mismatch in zip(self._calls, self.mismatches, strict=True):
+            tensor = self._known.get(id(call))
+            mismatch.tensor = self.names.get(id(call)) if tensor is None else owners.get(id(tensor))
 
     # What follows reads one family of calls each.
 
     def _state(self, call: Call, code: str, detail: str) -> None:
         target = call_target(call)
         function = ".".join(target) if target else "?"
-        self.mismatches.append(
-            Mismatch(code, self._pickle.place(call.offset), self._pickle.record, function, detail)
-        )
+        self._calls.append(call)
+        self.mismatches.append(Mismatch(code, self._pickle.place(call.offset), self._pickle.record, function, detail))
 
     def _count(self, call: Call, least: int, most: int) -> bool:
         if least <= len(call.args) <= most:
@@ -105,13 +119,17 @@ class TensorReader:
         numbers = size_of(value)
         if numbers is None:
             self._state(call, "argument-type", f"{_kind(value)} where the {what} belongs")
+        elif any(int64_of(number) is None for number in numbers):
+            self._state(call, "overflow", f"a number beyond 64 bits in the {what}")
+            return None
         return numbers
 
     def _number(self, call: Call, value: Value, what: str) -> int | None:
-        number = int_of(value)
-        if number is None:
+        if int_of(value) is None:
             self._state(call, "argument-type", f"{_kind(value)} where the {what} belongs")
-        return number
+        elif int64_of(value) is None:
+            self._state(call, "overflow", f"a number beyond 64 bits as {what}")
+        return int64_of(value)
 
     def _flag(self, call: Call, value: Value) -> bool | None:
         if isinstance(value, bool):
@@ -239,7 +257,9 @@ class TensorReader:
         if not isinstance(function, Global) or not isinstance(inner, tuple):
             self._state(call, "argument-type", "the inner function or its arguments")
             return None
-        tensor = self.read(Call(function, inner, None, call.opcode, call.offset))
+        unwrapped = Call(function, inner, None, call.opcode, call.offset)
+        self._unwrapped.append(unwrapped)
+        tensor = self.read(unwrapped)
         if tensor is None:
             return None
         if isinstance(kind, Global) and kind.path not in ("torch.Tensor", "torch._tensor.Tensor", "torch.tensor.Tensor"):

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Torch files inside a file: records that are torch files themselves, and several archives one behind the other.
+
+Each is opened and judged as a file of its own, with bounded depth; what it holds appears under the name of its record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from fdd.core.engine import run_rules
+from fdd.core.finding import Axis, Level, Reason, State, Status, decide
+from fdd.core.model import ABSENT, COMPLETE, Evidence
+from fdd.core.source import ByteSource, BytesSource, SliceSource
+from fdd.core.span import Span
+from fdd.formats.probe import Probe, make_probe
+from fdd.formats.pytorch.document import NestedFile, TorchDocument
+from fdd.formats.pytorch.identify import identify
+from fdd.formats.pytorch.zipped import contents
+from fdd.tensors.model import Storage, Tensor
+
+
+def judge_records(document: TorchDocument, probe: Probe, indexes: Iterable[int]) -> None:
+    """Judge the records at ``indexes`` as files; those that cannot be read are left to the rules on their container."""
+    state = COMPLETE
+    for index in indexes:
+        record = document.records[index]
+        if record.span is None:
+            continue
+        if probe.level >= probe.limits.nested_files:
+            state = Evidence("partial", Reason.LIMIT, detail="nested_files")
+            continue
+        source = _source_of(document, probe, index)
+        if source is None:
+            document.followed = False
+            continue
+        stored = isinstance(source, SliceSource)
+        _judge(document, probe, source, record.name, record.span, record.span.offset if stored else None)
+    if document.nested or state is not COMPLETE:
+        document.evidence["nested"] = _state_of(document, state)
+
+
+def judge_archives(document: TorchDocument, probe: Probe, spans: Iterable[Span]) -> None:
+    """Judge the parts of a file that are archives of their own (a shard of a distributed checkpoint)."""
+    for number, span in enumerate(spans):
+        _judge(document, probe, SliceSource(probe.source, span), f"archive {number}", span, span.offset)
+    document.evidence["nested"] = _state_of(document, COMPLETE)
+
+
+def _state_of(document: TorchDocument, state: Evidence) -> Evidence:
+    if any(nested.verdict == "undetermined" for nested in document.nested):
+        return Evidence("partial", Reason.LIMIT, detail="a file inside could not be decided")
+    return state if document.nested else ABSENT
+
+
+def _source_of(document: TorchDocument, probe: Probe, index: int) -> ByteSource | None:
+    record = document.records[index]
+    if record.method == "stored" and record.span is not None:
+        return SliceSource(probe.source, record.span)
+    read = contents(document, index, probe.limits.inflated_bytes)
+    return BytesSource(read[0]) if read is not None and len(read[0]) == record.size else None
+
+
+def _judge(document: TorchDocument, probe: Probe, source: ByteSource, label: str, span: Span, shift: int | None) -> None:
+    from fdd.formats.pytorch.format import FORMAT  # the plug-in opens documents, and documents hold files
+
+    inner = make_probe(source, name=label, path=None, limits=probe.limits, depth=probe.depth, level=probe.level + 1)
+    found = identify(inner)
+    if found is None:
+        document.nested.append(NestedFile(label, span, "unknown", "not-this-format", None, ()))
+        return
+    opened = FORMAT.open(inner, found)
+    assert isinstance(opened, TorchDocument)
+    if probe.depth == "full":
+        FORMAT.read_payload(opened, ())
+    outcomes = run_rules(FORMAT.catalogue, opened, findings_per_rule=1)
+    status = decide(
+        outcomes,
+        depth=probe.depth,
+        judged=found.format is not None,
+        has_code=opened.has_code,
+        followed=opened.followed,
+        safety_basis=FORMAT.safety_basis,
+    )
+    failed = tuple(
+        outcome.rule
+        for outcome in outcomes
+        if outcome.state is State.FAILED and outcome.level is Level.ERROR and outcome.axis is not Axis.SAFETY
+    )
+    document.nested.append(NestedFile(label, span, found.kind, status.verdict.value, _safety(status), failed))
+    _take_over(document, opened, status, label, shift)
+
+
+def _safety(status: Status) -> str | None:
+    return status.safety.value if status.safety is not None else None
+
+
+def _take_over(document: TorchDocument, opened: TorchDocument, status: Status, label: str, shift: int | None) -> None:
+    """Let the outer file show what the inner one holds: code, globals, storages and tensors, placed in the outer file."""
+    document.has_code = document.has_code or opened.has_code
+    document.followed = document.followed and opened.followed
+    prefix = document.local_name(label)
+    moved: dict[int, Storage] = {}
+    for storage in opened.storages:
+        span = Span(storage.span.offset + shift, storage.span.length) if storage.span is not None and shift is not None else None
+        moved[id(storage)] = replace(storage, span=span, source=label)
+    document.facts.setdefault("nested-storages", []).extend(moved.values())
+    document.facts.setdefault("nested-tensors", []).extend(
+        _moved(tensor, moved, f"{prefix}/{tensor.name}" if tensor.name else prefix) for tensor in opened.tensors
+    )
+
+
+def _moved(tensor: Tensor, storages: dict[int, Storage], name: str) -> Tensor:
+    storage = storages.get(id(tensor.storage)) if tensor.storage is not None else None
+    components = {key: _moved(part, storages, part.name) for key, part in tensor.components.items()}
+    return replace(tensor, name=name, storage=storage, components=components, offset=None)

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One walk over the values of a pickle, for questions that are about all of them: keys, sharing, paths of a home folder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from fdd.pickles.nodes import MISSING, ByteArrayNode, Call, DictNode, Global, ListNode, PersistentId, PickleFacts, SetNode, Value
+from fdd.pickles.walk import CONTAINERS, children, expanded_size, present_size
+
+MOST_KEPT = 1_000
+"""Places of one kind that are kept; a pickle with more of them is broken all over."""
+EXPANDED_CEILING = 10**15
+"""Where counting an expanded tree ends."""
+LEAST_SHARED = 10
+"""References to values that are there already, below which a tree cannot grow a thousandfold: each at most doubles it."""
+HOME = re.compile(r"(?:file://)?(?:/home/|/Users/|/root/|/private/var/|[A-Za-z]:[\\/]+Users[\\/])[^\s]")
+"""Start of a path that tells of somebody's own machine."""
+
+_PLAIN = frozenset((str, bytes, int, float, bool, type(None)))
+_UNHASHABLE_CLASSES = frozenset(
+    {
+        ("collections", "OrderedDict"),
+        ("collections", "Counter"),
+        ("collections", "defaultdict"),
+        ("builtins", "set"),
+        ("builtins", "bytearray"),
+        ("builtins", "list"),
+        ("builtins", "dict"),
+        ("__builtin__", "set"),
+        ("__builtin__", "bytearray"),
+        ("__builtin__", "list"),
+        ("__builtin__", "dict"),
+    }
+)
+
+
+@dataclass(slots=True)
+class Survey:
+    """What the walk showed. Offsets are those of the container concerned, as in the facts of the pickle."""
+
+    unhashable: list[tuple[int, str]] = field(default_factory=list)
+    """Containers with a key, or sets with an item, that has no hash; and what it is."""
+    repeated: list[tuple[int, Value]] = field(default_factory=list)
+    """Containers that give a key twice, and the key (a plain value)."""
+    homes: list[tuple[int, str]] = field(default_factory=list)
+    """Texts that begin with a path of somebody's home folder (those directly in a tuple are not looked at)."""
+    present: int = 0
+    """References in the tree as it lies in memory, and ..."""
+    expanded: int = 0
+    """... values when each shared one is counted at every place, capped; both 0 where hardly anything is shared."""
+
+
+def survey(facts: PickleFacts) -> Survey:
+    """Walk over the result of a pickle and over what it made and threw away; of one that stopped, over what it called."""
+    found = Survey()
+    roots = _roots(facts)
+    if _walk(roots, found) >= LEAST_SHARED:
+        found.present = present_size(roots, EXPANDED_CEILING)
+        found.expanded = expanded_size(roots, EXPANDED_CEILING, circles_end=True)
+    found.unhashable.sort()
+    found.repeated.sort(key=lambda place: place[0])
+    found.homes.sort()
+    return found
+
+
+def _roots(facts: PickleFacts) -> tuple[Value, ...]:
+    if not facts.stopped:
+        return tuple(event.value for event in facts.events if event.what != "global")
+    popped = tuple(event.value for event in facts.events if event.what == "pop-call")
+    return popped if facts.root is MISSING else (facts.root, *popped)
+
+
+def _walk(roots: tuple[Value, ...], found: Survey) -> int:
+    """Visit every container once; returns how many references led to one that was visited already.
+
+    A loop of its own and not :func:`fdd.pickles.walk`, which pushes every atom. An empty tuple counts for nothing: all
+    are one object.
+    """
+    seen: set[int] = set()
+    shared = 0
+    waiting: list[Value] = list(roots)
+    while waiting:
+        value = waiting.pop()
+        identity = id(value)
+        if identity in seen:
+            shared += 1
+            continue
+        seen.add(identity)
+        kind = type(value)
+        if kind is tuple:
+            waiting += [child for child in value if type(child) in CONTAINERS and child]
+            continue
+        held = children(value)
+        waiting += [child for child in held if type(child) in CONTAINERS and child]
+        if kind is DictNode or (kind is Call and value.pairs):
+            _look_at_keys(value, found)
+        elif kind is SetNode:
+            _look_at_items(value, found)
+        if kind is not PersistentId:
+            _look_at_texts(value.offset, held, found)
+    return shared
+
+
+def _look_at_texts(offset: int, held: Sequence[Value], found: Survey) -> None:
+    for text in held:
+        if type(text) is str and HOME.match(text) and len(found.homes) < MOST_KEPT:
+            found.homes.append((offset, text))
+
+
+def _look_at_keys(value: DictNode | Call, found: Survey) -> None:
+    keys = (value.pairs or [])[::2]
+    if not set(map(type, keys)) <= _PLAIN:
+        _look_for_unhashable(value.offset, keys, found)
+        keys = [key for key in keys if type(key) in _PLAIN]
+    if len(set(keys)) == len(keys):
+        return
+    before: set[Value] = set()
+    for key in keys:
+        if key in before and len(found.repeated) < MOST_KEPT:
+            found.repeated.append((value.offset, key))
+        before.add(key)
+
+
+def _look_at_items(value: SetNode, found: Survey) -> None:
+    if not set(map(type, value.items)) <= _PLAIN:
+        _look_for_unhashable(value.offset, value.items, found)
+
+
+def _look_for_unhashable(offset: int, keys: Iterable[Value], found: Survey) -> None:
+    for key in keys:
+        what = without_hash(key)
+        if what is not None and len(found.unhashable) < MOST_KEPT:
+            found.unhashable.append((offset, what))
+
+
+def without_hash(key: Value) -> str | None:
+    """What in a key has no hash, in words; None where all of it has one, or where only its unknown class would tell."""
+    seen: set[int] = set()
+    waiting: list[Value] = [key]
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        held = _hashed_parts(value)
+        if isinstance(held, str):
+            return held
+        waiting.extend(held)
+    return None
+
+
+def _hashed_parts(value: Value) -> Sequence[Value] | str:
+    """The parts whose hashes make up that of ``value``; a text where it has none."""
+    if isinstance(value, tuple):
+        return value
+    if isinstance(value, SetNode):
+        return value.items if value.frozen else "a set"
+    if isinstance(value, ListNode):
+        return "a list"
+    if isinstance(value, DictNode):
+        return "a dict"
+    if isinstance(value, ByteArrayNode):
+        return "a bytearray"
+    if isinstance(value, Call) and isinstance(value.function, Global):
+        if (value.function.module, value.function.name) in _UNHASHABLE_CLASSES:
+            return f"a {value.function.name}"
+    return ()

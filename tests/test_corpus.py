@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The main test: every file of the corpus gives exactly what ``corpus/manifest.toml`` says, no more and no less."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+
+import fdd
+from fdd.core.finding import State
+from fdd.core.report import Report
+from fdd.formats import by_name
+from fdd.resources import corpus_dir
+
+CORPUS = corpus_dir()
+MANIFEST: list[dict[str, Any]] = tomllib.loads((CORPUS / "manifest.toml").read_text(encoding="utf-8"))["file"]
+NO_FILE = {"manifest.toml", "README.md"}
+
+
+@cache
+def report_on(path: str, name: str | None) -> Report:
+    return fdd.validate(str(CORPUS / path), name=name)
+
+
+def places(report: Report) -> Iterator[str]:
+    for finding in report.findings:
+        place = f" {finding.offset}+{finding.length}" if finding.offset is not None else ""
+        count = f" x{finding.count}" if finding.count > 1 else ""
+        yield f"{finding.rule}{place}{count}"
+
+
+@pytest.mark.parametrize("entry", MANIFEST, ids=lambda entry: str(entry["path"]))
+def test_file_gives_what_the_manifest_says(entry: dict[str, Any]) -> None:
+    report = report_on(entry["path"], entry.get("name"))
+    assert report.identification is not None and report.status is not None
+    crashed = [outcome for outcome in report.outcomes if outcome.open]
+    assert not crashed or entry["verdict"] == "undetermined"
+    found = {
+        "kind": report.identification.kind,
+        "verdict": report.status.verdict.value,
+        "safety": report.status.safety.value if report.status.safety is not None else "none",
+        "findings": sorted(places(report)),
+    }
+    expected = {key: entry[key] for key in ("kind", "verdict", "safety")} | {"findings": sorted(entry["findings"])}
+    assert found == expected
+    if "content" in entry:
+        assert report.properties["content"] == entry["content"]
+
+
+def test_manifest_names_every_file_once() -> None:
+    listed = [entry["path"] for entry in MANIFEST]
+    present = {
+        path.relative_to(CORPUS).as_posix()
+        for path in CORPUS.rglob("*")
+        if path.is_file() and path.name not in NO_FILE and "build" not in path.relative_to(CORPUS).parts
+    }
+    assert len(listed) == len(set(listed))
+    assert present == set(listed)
+
+
+def test_every_rule_has_a_file_that_fails_it_and_one_that_passes_it() -> None:
+    failed: set[str] = set()
+    passed: set[str] = set()
+    for entry in MANIFEST:
+        for outcome in report_on(entry["path"], entry.get("name")).outcomes:
+            if outcome.state is State.FAILED:
+                failed.add(outcome.rule)
+            elif outcome.state is State.PASSED:
+                passed.add(outcome.rule)
+    rules = {rule.id for rule in by_name("fdd000644").catalogue}
+    assert rules - failed == set(), "rules without a failing file"
+    assert rules - passed == set(), "rules without a passing file"
+
+
+def test_every_clause_is_described_and_every_rule_documented() -> None:
+    fmt = by_name("fdd000644")
+    clauses = fmt.description()["clauses"]
+    for rule in fmt.catalogue:
+        assert rule.clause in clauses, rule.id
+        assert "Why it matters:" in rule.documentation and "References:" in rule.documentation, rule.id
+        assert rule.remedy and rule.title.endswith("."), rule.id
