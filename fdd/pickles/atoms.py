@@ -14,7 +14,7 @@ from fdd.pickles import arguments, faults
 from fdd.pickles.arguments import argument_end, line_end
 from fdd.pickles.faults import FatalFault
 from fdd.pickles.nodes import ByteArrayNode, OutOfBand, Value
-from fdd.pickles.opcodes import BY_NAME, Form
+from fdd.pickles.opcodes import BY_NAME, Form, Opcode
 from fdd.pickles.state import State
 
 Handler: TypeAlias = Callable[[State, int, int], int]
@@ -25,14 +25,14 @@ _FLOAT8 = Struct(">d")
 # Arguments
 
 
-def fixed(state: State, name: str, position: int) -> int:
+def fixed(state: State, opcode: Opcode, position: int) -> int:
     """End of a fixed argument, checked."""
-    return argument_end(BY_NAME[name], state.data, position, state.size)
+    end = position + opcode.form.fixed
+    return end if end <= state.size else argument_end(opcode, state.data, position, state.size)
 
 
-def counted(state: State, name: str, position: int) -> tuple[bytes, int]:
+def counted(state: State, opcode: Opcode, position: int) -> tuple[bytes, int]:
     """Bytes behind a length prefix, and where they end."""
-    opcode = BY_NAME[name]
     end = argument_end(opcode, state.data, position, state.size)
     return bytes(state.data[position + opcode.form.prefix : end]), end
 
@@ -120,8 +120,10 @@ def _long(state: State, offset: int, position: int) -> int:
 
 
 def _counted_int(name: str) -> Handler:
+    opcode = BY_NAME[name]
+
     def handler(state: State, offset: int, position: int) -> int:
-        raw, end = counted(state, name, position)
+        raw, end = counted(state, opcode, position)
         state.stack.append(int.from_bytes(raw, "little", signed=True))
         return end
 
@@ -129,10 +131,11 @@ def _counted_int(name: str) -> Handler:
 
 
 def _fixed_int(name: str) -> Handler:
-    signed = BY_NAME[name].form is Form.INT4
+    opcode = BY_NAME[name]
+    signed = opcode.form is Form.INT4
 
     def handler(state: State, offset: int, position: int) -> int:
-        end = fixed(state, name, position)
+        end = fixed(state, opcode, position)
         state.stack.append(int.from_bytes(state.data[position:end], "little", signed=signed))
         return end
 
@@ -148,7 +151,7 @@ def _float(state: State, offset: int, position: int) -> int:
 
 
 def _binfloat(state: State, offset: int, position: int) -> int:
-    end = fixed(state, "BINFLOAT", position)
+    end = fixed(state, BY_NAME["BINFLOAT"], position)
     state.stack.append(_FLOAT8.unpack_from(state.data, position)[0])
     return end
 
@@ -160,8 +163,10 @@ def _string(state: State, offset: int, position: int) -> int:
 
 
 def _counted_string(name: str) -> Handler:
+    opcode = BY_NAME[name]
+
     def handler(state: State, offset: int, position: int) -> int:
-        raw, end = counted(state, name, position)
+        raw, end = counted(state, opcode, position)
         state.stack.append(_python2_string(state, offset, raw, end))
         return end
 
@@ -169,8 +174,10 @@ def _counted_string(name: str) -> Handler:
 
 
 def _counted_bytes(name: str) -> Handler:
+    opcode = BY_NAME[name]
+
     def handler(state: State, offset: int, position: int) -> int:
-        raw, end = counted(state, name, position)
+        raw, end = counted(state, opcode, position)
         state.stack.append(raw)
         return end
 
@@ -178,8 +185,10 @@ def _counted_bytes(name: str) -> Handler:
 
 
 def _counted_text(name: str) -> Handler:
+    opcode = BY_NAME[name]
+
     def handler(state: State, offset: int, position: int) -> int:
-        raw, end = counted(state, name, position)
+        raw, end = counted(state, opcode, position)
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError:
@@ -203,7 +212,7 @@ def _unicode(state: State, offset: int, position: int) -> int:
 
 
 def _bytearray(state: State, offset: int, position: int) -> int:
-    raw, end = counted(state, "BYTEARRAY8", position)
+    raw, end = counted(state, BY_NAME["BYTEARRAY8"], position)
     state.stack.append(ByteArrayNode(raw, offset))
     return end
 

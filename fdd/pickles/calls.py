@@ -72,10 +72,11 @@ def _text_or_empty(value: Value) -> str:
 
 
 def _extension(name: str) -> Handler:
-    signed = BY_NAME[name].form is Form.INT4
+    opcode = BY_NAME[name]
+    signed = opcode.form is Form.INT4
 
     def handler(state: State, offset: int, position: int) -> int:
-        end = fixed(state, name, position)
+        end = fixed(state, opcode, position)
         code = int.from_bytes(state.data[position:end], "little", signed=signed)
         if code <= 0:
             raise FatalFault(faults.EXTENSION_CODE, f"extension code {code}")
@@ -196,7 +197,7 @@ def _persistent(state: State, node: PersistentId, depth: int) -> None:
 
 
 def _proto(state: State, offset: int, position: int) -> int:
-    end = fixed(state, "PROTO", position)
+    end = fixed(state, BY_NAME["PROTO"], position)
     protocol = state.data[position]
     state.protocols.append((offset, protocol))
     if protocol > HIGHEST_PROTOCOL:
@@ -205,7 +206,7 @@ def _proto(state: State, offset: int, position: int) -> int:
 
 
 def _frame(state: State, offset: int, position: int) -> int:
-    body = fixed(state, "FRAME", position)
+    body = fixed(state, BY_NAME["FRAME"], position)
     length = int.from_bytes(state.data[position:body], "little")
     state.open_frame(Frame(offset, body, body + length))
     return body

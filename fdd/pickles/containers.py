@@ -18,6 +18,7 @@ from fdd.pickles.nodes import (
     SetNode,
     Value,
 )
+from fdd.pickles.opcodes import BY_NAME
 from fdd.pickles.state import State
 
 # Containers
@@ -222,8 +223,10 @@ def _get(state: State, offset: int, position: int) -> int:
 
 
 def _fixed_get(name: str) -> Handler:
+    opcode = BY_NAME[name]
+
     def handler(state: State, offset: int, position: int) -> int:
-        end = fixed(state, name, position)
+        end = fixed(state, opcode, position)
         state.recall(int.from_bytes(state.data[position:end], "little"), offset)
         return end
 
@@ -231,8 +234,10 @@ def _fixed_get(name: str) -> Handler:
 
 
 def _fixed_put(name: str) -> Handler:
+    opcode = BY_NAME[name]
+
     def handler(state: State, offset: int, position: int) -> int:
-        end = fixed(state, name, position)
+        end = fixed(state, opcode, position)
         state.memorise(int.from_bytes(state.data[position:end], "little"), offset)
         return end
 

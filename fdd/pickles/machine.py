@@ -41,6 +41,7 @@ HANDLERS: tuple[Handler | None, ...] = tuple(
 _PROTO = BY_NAME["PROTO"].code
 _INT4 = Struct("<i").unpack_from
 _UINT4 = Struct("<I").unpack_from
+_UINT2 = Struct("<H").unpack_from
 _IMPORTABLE = re.compile(r"[\w.\-]+")
 
 
@@ -119,7 +120,7 @@ def _loop(state: State) -> None:  # noqa: C901, PLR0915 - one function for the r
     events, shared = state.events, state.shared
     counts: list[Any] = state.counts
     firsts = state.firsts
-    handlers, int4, uint4 = HANDLERS, _INT4, _UINT4
+    handlers, int4, uint4, uint2 = HANDLERS, _INT4, _UINT4, _UINT2
     offset = position
     last: Any = None  # the last tuple made by TUPLE, with its depth: mostly what the next opcode takes
     last_depth = 0
@@ -215,6 +216,9 @@ def _loop(state: State) -> None:  # noqa: C901, PLR0915 - one function for the r
                         high = depth
                         if depth > deepest:
                             deepest = deepen(depth, offset)
+                elif code == 0x4D:  # BININT2
+                    stack.append(uint2(data, position)[0])
+                    position += 2
                 elif code == 0x4A:  # BININT
                     stack.append(int4(data, position)[0])
                     position += 4
@@ -243,6 +247,22 @@ def _loop(state: State) -> None:  # noqa: C901, PLR0915 - one function for the r
                         dense = type(memo) is list
                 elif code == 0x89:  # NEWFALSE
                     stack.append(False)
+                elif code == 0x94:  # MEMOIZE
+                    if dense:
+                        memo.append(stack[-1])
+                        highest_offset = offset
+                    else:
+                        state.stack = stack
+                        state.memorise(len(memo), offset)
+                elif code == 0x8C:  # SHORT_BINUNICODE
+                    begin = position + 1
+                    position = begin + data[position]
+                    if position > size:
+                        raise IndexError
+                    try:
+                        stack.append(str(data[begin:position], "utf-8"))
+                    except UnicodeDecodeError:
+                        stack.append(irregular_text(state, offset, bytes(data[begin:position]), position))
                 elif code == 0x29:  # EMPTY_TUPLE
                     stack.append(())
                     if not high:

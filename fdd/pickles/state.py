@@ -245,7 +245,7 @@ class State:
             self.drop(memo[index])
             self.event("memo-overwrite", offset, value)
         memo[index] = value
-        if index > self.memo_highest:
+        if isinstance(memo, dict) and index > self.memo_highest:
             self.memo_highest = index
             self.memo_highest_offset = offset
 

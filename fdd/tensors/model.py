@@ -6,7 +6,7 @@ Sizes, strides and offsets of tensors count elements; everything that lies in th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -187,3 +187,23 @@ def contiguous_stride(shape: tuple[int, ...]) -> tuple[int, ...]:
         stride.append(step)
         step *= max(size, 1)
     return tuple(reversed(stride))
+
+
+def unused_bytes(storage: Storage, tensors: Iterable[Tensor]) -> int:
+    """Bytes of a storage in front of the first and behind the last element that any of its ``tensors`` reaches.
+
+    0 where that cannot be told: a view or the size of the storage is unknown, or the object holds the storage itself.
+    """
+    total = storage.byte_count
+    first, last = None, 0
+    for tensor in tensors:
+        end = tensor.view_byte_count
+        if end is None or tensor.storage_offset is None or tensor.dtype is None:
+            return 0
+        if end:
+            start = tensor.storage_offset * tensor.dtype.size // tensor.dtype.values_per_byte
+            first = start if first is None else min(first, start)
+            last = max(last, end)
+    if total is None or storage.bare or last > total:
+        return 0
+    return max(0, total - (last - (first or 0)))

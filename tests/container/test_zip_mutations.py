@@ -46,7 +46,7 @@ def mutate(data: bytes, change: tuple[str, float, float]) -> bytes:
     return data[:at] + signature + data[at + len(signature) :]
 
 
-@settings(max_examples=400)
+@settings(max_examples=250)
 @given(st.sampled_from(range(len(BASES))), st.lists(Change, min_size=1, max_size=6))
 def test_mutations_never_raise(base: int, changes: list[tuple[str, float, float]]) -> None:
     data = BASES[base].data

@@ -81,16 +81,20 @@ def test_very_deep_nesting_is_counted_walked_and_freed(kind: str) -> None:
     facts = run(data, limits=_WIDE)
     assert facts.deepest == _DEEP and facts.limit is None
     assert sum(1 for _ in walk(facts.root)) <= _DEEP
-    assert expanded_size(facts.root, _MILLION) == present_size(facts.root, _MILLION)
     del facts
     gc.collect()
 
 
 @pytest.mark.parametrize("kind", _KINDS)
 def test_nesting_over_the_limit_ends_in_that_limit(kind: str) -> None:
-    facts = run(_nested(kind, _DEEP), limits=Limits(pickle_stack=10**7))
-    assert facts.limit == "pickle_nesting" and facts.deepest > Limits().pickle_nesting
-    assert run(_nested(kind, 20_000)).limit is None
+    facts = run(_nested(kind, 2_001), limits=Limits(pickle_nesting=2_000))
+    assert facts.limit == "pickle_nesting" and facts.deepest == 2_001
+    assert run(_nested(kind, 2_000), limits=Limits(pickle_nesting=2_000)).limit is None
+
+
+def test_sizes_of_very_deep_nesting() -> None:
+    root = run(_nested("tuples by TUPLE3", _DEEP), limits=_WIDE).root
+    assert expanded_size(root, _MILLION) == present_size(root, _MILLION) == 3 * _DEEP - 2
 
 
 def test_calls_nest_too() -> None:

@@ -60,9 +60,10 @@ def read_descriptor(
         code = "descriptor-cut" if position + len(data) >= window.size else "descriptor-missing"
         return None, Fault(code, position, len(data), "a data descriptor")
     damaged = Fault("descriptor-signature", position, 4, "50 4B 07 08")
-    best, score = _best(data, position, LENGTHS, expected)
-    if score < _SURE:
-        if expected.room not in LENGTHS or expected.room > len(data):
+    fitting = tuple(length for length in LENGTHS if length <= min(expected.room, len(data)))
+    best, score = _best(data, position, fitting, expected) if fitting else (None, 0)
+    if best is None or score < _SURE:
+        if expected.room not in fitting:
             return None, Fault("descriptor-missing", position, 0, "a data descriptor")
         best = decode(data, expected.room, position)
     return best, damaged if best.has_signature else None

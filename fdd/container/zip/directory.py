@@ -15,8 +15,11 @@ from fdd.container.zip.structs import (
     CENTRAL_HEADER,
     CENTRAL_HEADER_SIGNATURE,
     DIGITAL_SIGNATURE,
+    END_SIGNATURE,
     U16_ESCAPE,
     U32_ESCAPE,
+    ZIP64_END_SIGNATURE,
+    ZIP64_LOCATOR_SIGNATURE,
     CentralEntry,
     Fault,
     Zip64Extra,
@@ -31,6 +34,7 @@ _PIECE = 4 << 20
 _PIECE_BEHIND_DAMAGE = 1 << 18
 """The same behind a damaged entry, lest many of these cost a large read each. Both exceed the longest entry."""
 _FIXED = CENTRAL_HEADER.size
+_END_SIGNATURES = (ZIP64_END_SIGNATURE, ZIP64_LOCATOR_SIGNATURE, END_SIGNATURE)
 
 
 @dataclass(slots=True)
@@ -124,7 +128,7 @@ class _Walker:
         self.window = Window(source)
         self.limit = bounds.limit
         self.cut = bounds.cut
-        self.stated_end = start + bounds.size
+        self.stated_end = start + bounds.size if bounds.size > 0 else -1
         self.count = bounds.count
         self.most = bounds.most
         self.look_inside = look_inside
@@ -190,7 +194,7 @@ class _Walker:
 
     def _recover(self, position: int) -> int | None:
         """Go on at ``position``, where no good entry stands. Returns where the next good one does; None at the end."""
-        raw = self.window.read(position, _FIXED)
+        raw = self.window.read(position, min(_FIXED, self.limit - position))
         if raw[:4] == CENTRAL_HEADER_SIGNATURE:
             return self._overrun(position, raw)
         if raw[:4] == DIGITAL_SIGNATURE:
@@ -210,10 +214,10 @@ class _Walker:
 
     def _leads_on(self, position: int, raw: bytes) -> int | None:
         """Where the lengths of an entry without signature lead, if that is another entry or the end of the directory."""
-        if len(raw) < _FIXED:
+        if len(raw) < _FIXED or raw[:4] in _END_SIGNATURES:
             return None
         behind = next_entry(raw, position)
-        is_end = behind in (self.limit, self.stated_end)
+        is_end = behind == self.stated_end or (behind == self.limit and not self.cut)
         if behind > self.limit or not (is_end or self.window.read(behind, 4) in (CENTRAL_HEADER_SIGNATURE, DIGITAL_SIGNATURE)):
             return None
         return behind if raw[4:] != bytes(_FIXED - 4) else None

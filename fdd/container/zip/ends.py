@@ -34,6 +34,8 @@ from fdd.core.span import Span
 
 _LONGEST_END = END_RECORD.size + U16_ESCAPE
 _ALL_ENDS = ZIP64_END_RECORD.size + ZIP64_LOCATOR.size + END_RECORD.size
+_USUAL_RECORD_SIZE = 44
+"""What a ZIP64 end record without extensible data counts: the bytes behind its size field."""
 _NESTED_TESTS = 256
 """How many end records that turn out to lie in a payload are passed over; a bound for hostile files only."""
 _THREE_OF_FOUR = re.compile(rb"(?=(?:.K\x05\x06|P.\x05\x06|PK.\x06|PK\x05.))", re.DOTALL)
@@ -99,17 +101,12 @@ def _end_position(source: ByteSource, tail: _Tail, ends: Ends) -> int | None:
         position = _exact(tail)
     if position is None:
         position = _damaged(source, tail)
-    tests = _NESTED_TESTS
     if position is None:
-        for candidate in reversed(tail.positions(END_SIGNATURE, END_RECORD.size)):
-            tests -= 1
-            if tests < 0 or not _nested(source, candidate):
-                position = candidate
-                break
+        position = _inexact(source, tail)
     if position is None:
         position = _cut(source, tail, ends)
     if position is None and tail.start > 0 and ends.zip64_end is None:
-        position = _search_back(source, tail.start, tests)
+        position = _search_back(source, tail.start)
     if position is None and ends.zip64_end is None:
         behind = content_end(source)
         if behind < source.size:
@@ -124,6 +121,16 @@ def _exact(tail: _Tail) -> int | None:
         if position + END_RECORD.size + length == tail.end:
             return position
     return None
+
+
+def _inexact(source: ByteSource, tail: _Tail) -> int | None:
+    """The last signature behind a directory or ZIP64 records, else the last one, whatever its comment length says."""
+    candidates = tail.positions(END_SIGNATURE, END_RECORD.size)[: -_NESTED_TESTS - 1 : -1]
+    candidates = [position for position in candidates if not _nested(source, position)]
+    for position in candidates:
+        if _fits(source, tail, position, tail.bytes_at(position, END_RECORD.size)):
+            return position
+    return candidates[0] if candidates else None
 
 
 def _damaged(source: ByteSource, tail: _Tail) -> int | None:
@@ -142,26 +149,36 @@ def _damaged(source: ByteSource, tail: _Tail) -> int | None:
 
 
 def _fits(source: ByteSource, tail: _Tail, position: int, raw: bytes) -> bool:
-    """Whether ZIP64 records stand in front of an end record, or a directory where its fields say."""
+    """Whether ZIP64 records stand in front of an end record, or a directory of the size in its fields."""
     if tail.bytes_at(position - 20, 4) == ZIP64_LOCATOR_SIGNATURE or tail.bytes_at(position - 76, 4) == ZIP64_END_SIGNATURE:
         return True
-    size, offset = END_RECORD.unpack(raw)[5:7]
-    behind = offset + size in (position, position - 76)
-    return size > 0 and behind and source.read_at(offset, 4) == CENTRAL_HEADER_SIGNATURE
+    (size,) = unpack_from("<I", raw, 12)
+    return any(size > 0 and source.read_at(behind - size, 4) == CENTRAL_HEADER_SIGNATURE for behind in (position, position - 76))
 
 
 def _nested(source: ByteSource, position: int) -> bool:
-    """Whether the archive of this end record is the payload of a record: a local header ends where the archive begins."""
-    size, offset = END_RECORD.unpack(source.read_at(position, END_RECORD.size))[5:7]
-    if U32_ESCAPE in (size, offset):
-        raw = source.read_at(position - 76, ZIP64_END_RECORD.size)
-        if raw[:4] != ZIP64_END_SIGNATURE:
-            return False
-        size, offset = ZIP64_END_RECORD.unpack(raw)[8:10]
+    """Whether the archive of the end record at ``position`` is the payload of a record."""
+    raw = source.read_at(position, END_RECORD.size)
+    size, offset = unpack_from("<II", raw.ljust(END_RECORD.size, b"\0"), 12)
     behind = position
-    if source.read_at(position - 20, 4) == ZIP64_LOCATOR_SIGNATURE:
+    if source.read_at(position - ZIP64_LOCATOR.size, 4) == ZIP64_LOCATOR_SIGNATURE:
         behind -= ZIP64_LOCATOR.size + ZIP64_END_RECORD.size
-    begin = behind - size - offset
+        if U32_ESCAPE in (size, offset) or len(raw) < END_RECORD.size:
+            return _nested_zip64(source, behind)
+    return len(raw) >= 20 and _is_payload(source, behind - size - offset)
+
+
+def _nested_zip64(source: ByteSource, position: int) -> bool:
+    """The same for the archive of the ZIP64 end record at ``position``."""
+    raw = source.read_at(position, ZIP64_END_RECORD.size) if position >= 0 else b""
+    if raw[:4] != ZIP64_END_SIGNATURE or len(raw) < ZIP64_END_RECORD.size:
+        return False
+    size, offset = ZIP64_END_RECORD.unpack(raw)[8:10]
+    return _is_payload(source, position - size - offset)
+
+
+def _is_payload(source: ByteSource, begin: int) -> bool:
+    """Whether a local header ends at ``begin``."""
     if begin <= 0:
         return False
     start = max(0, begin - LOCAL_HEADER.size - 2 * U16_ESCAPE)
@@ -176,8 +193,9 @@ def _nested(source: ByteSource, position: int) -> bool:
     return False
 
 
-def _search_back(source: ByteSource, end: int, tests: int) -> int | None:
+def _search_back(source: ByteSource, end: int) -> int | None:
     """The last end record signature before ``end`` that is not in a payload."""
+    tests = _NESTED_TESTS
     for start, data, fresh in chunks_backward(source, end, END_RECORD.size - 1):
         at = data.rfind(END_SIGNATURE, 0, fresh + 3)
         while at >= 0:
@@ -200,16 +218,18 @@ def _cut(source: ByteSource, tail: _Tail, ends: Ends) -> int | None:
         behind = locator + ZIP64_LOCATOR.size
         if tail.end - behind >= END_RECORD.size:
             break
+        if _nested_zip64(source, locator - ZIP64_END_RECORD.size):
+            return None
         if tail.end > behind and tail.bytes_at(behind, tail.end - behind)[:4] == END_SIGNATURE[: tail.end - behind]:
             return behind
         ends.faults.append(Fault("end-record-missing", behind, 0, "an end of central directory record"))
         _read_zip64(source, tail, behind, ends)
         return None
     at = tail.data.rfind(END_SIGNATURE, max(0, len(tail.data) - END_RECORD.size + 1))
-    if at >= 0:
+    if at >= 0 and not _nested(source, tail.start + at):
         return tail.start + at
     for position in reversed(tail.positions(ZIP64_END_SIGNATURE, ZIP64_END_RECORD.size)):
-        if tail.end - position < _ALL_ENDS:
+        if tail.end - position < _ALL_ENDS and not _nested_zip64(source, position):
             ends.faults.append(Fault("end-record-missing", tail.end, 0, "an end of central directory record"))
             ends.zip64_end = _zip64_end(source, position, position + ZIP64_END_RECORD.size)
         break
@@ -300,10 +320,11 @@ def _record_in_front(source: ByteSource, locator: int) -> int | None:
 def _zip64_end_without_signature(source: ByteSource, ends: Ends, target: int, locator: int) -> Zip64EndRecord | None:
     beside = locator - ZIP64_END_RECORD.size
     record = _zip64_end(source, beside, locator) if beside >= 0 else None
-    if record is not None and (target == beside or record.record_size == 44 or _leaves_room(source, ends, beside)):
+    if record is not None and (record.record_size == _USUAL_RECORD_SIZE or _leaves_room(source, ends, beside)):
         ends.faults.append(Fault("zip64-end-signature", beside, 4, "50 4B 06 06"))
         return record
-    ends.faults.append(Fault("locator-target", locator + 8, 8, "the offset of a ZIP64 end record"))
+    if target != beside:
+        ends.faults.append(Fault("locator-target", locator + 8, 8, "the offset of a ZIP64 end record"))
     ends.faults.append(Fault("zip64-end-missing", max(0, beside), 0, "a ZIP64 end record"))
     return None
 
@@ -335,6 +356,7 @@ def _governing(ends: Ends) -> str:
     silent = (
         end is None
         or "end-record-cut" in codes
+        or ("end-record-signature" in codes and end.entries == end.directory_size == 0)
         or U16_ESCAPE in (end.entries, end.disk_entries)
         or U32_ESCAPE in (end.directory_size, end.directory_offset)
     )

@@ -11,6 +11,7 @@ from fdd.container.zip.structs import (
     FLAG_DESCRIPTOR,
     LOCAL_HEADER,
     LOCAL_HEADER_SIGNATURE,
+    U16_ESCAPE,
     CentralEntry,
     Fault,
     LocalHeader,
@@ -114,7 +115,7 @@ class _Reader:
                 self._payload(record, record.local, entry)
 
     def _payload(self, record: ZipRecord, local: LocalHeader, entry: CentralEntry) -> bool:
-        """Fill payload and descriptor; tell whether the descriptor that should be there counts what the directory says."""
+        """Fill payload and descriptor; tell whether they end where the directory and the next structure let expect."""
         payload = Span(local.span.end, entry.compressed_size)
         end = payload.end
         record.payload = payload
@@ -128,8 +129,11 @@ class _Reader:
             entry.uncompressed_size,
         )
         found, fault = read_descriptor(self.window, end, expected, self.ahead)
-        agrees = not expected.required or (found is not None and found.compressed_size == entry.compressed_size)
-        if not agrees:
+        if not expected.required:
+            agrees = found is not None or expected.room == 0
+        else:
+            agrees = found is not None and found.compressed_size == entry.compressed_size
+        if expected.required and not agrees:
             displaced = find_displaced(self.window, payload.offset, self.behind(payload.offset + 1))
             if displaced is not None:
                 found = displaced
@@ -137,6 +141,9 @@ class _Reader:
                     fault = Fault("descriptor-displaced", displaced.span.offset, displaced.span.length, f"at {end}")
         record.descriptor, record.descriptor_fault = found, fault
         return agrees
+
+    def _is_extra(self, position: int, length: int) -> bool:
+        return parse_extra(self.window.read(position, length), position)[1] is None
 
     def _repaired(self, position: int, lengths: tuple[int, int]) -> tuple[LocalHeader, Fault]:
         wrong = Fault("local-header-lengths", position + 26, 4, f"{lengths[0]} and {lengths[1]} bytes")
@@ -183,11 +190,13 @@ class _Reader:
         described = bool(entry.flags & FLAG_DESCRIPTOR)
         if (counted is not None and counted.span.offset == end) or (end == behind and not described):
             return None
-        for length in (16, 24, 0) if described else (0,):
+        for length in (16, 24) if described else (0,):
             start = behind - length - entry.compressed_size
             if start == payload:
                 return None
             extra = start - position - _FIXED - len(entry.name)
-            if 0 <= extra <= 0xFFFF and (not length or find_displaced(self.window, start, behind) is not None):
+            if not 0 <= extra <= U16_ESCAPE:
+                continue
+            if find_displaced(self.window, start, behind) is not None if described else self._is_extra(start - extra, extra):
                 return len(entry.name), extra
         return None

@@ -33,7 +33,7 @@ def read_directory_of(source: ByteSource, ends: Ends, limits: Limits) -> Directo
         offset, size, count = record.directory_offset, record.directory_size, record.entries
     limit = ends.start if ends.start is not None else _without_zero_tail(source)
     bounds = Bounds(limit, size, count, limits.directory_entries, cut=ends.start is None)
-    found = _Search(source, offset, bounds).find()
+    found = _Search(source, offset, bounds, trusted=not ends.faults).find()
     if found is None:
         return None
     walk, base = found
@@ -55,15 +55,20 @@ def _without_zero_tail(source: ByteSource) -> int:
 
 
 class _Search:
-    """``offset`` is where the directory should be by the end records, -1 without any."""
+    """``offset`` is where the directory should be by the end records, -1 without any.
 
-    def __init__(self, source: ByteSource, offset: int, bounds: Bounds) -> None:
+    ``trusted``: the end records are without a fault. Only then is an archive believed to be empty without a look.
+    """
+
+    def __init__(self, source: ByteSource, offset: int, bounds: Bounds, *, trusted: bool) -> None:
         self.source = source
         self.offset = offset
         self.bounds = bounds
         self.limit = bounds.limit
         self.size = bounds.size
         self.count = bounds.count
+        self.empty = self.size == 0 and self.count == 0
+        self.trusted = trusted
 
     def walk(self, start: int) -> Walk:
         return walk_directory(self.source, start, self.bounds)
@@ -75,10 +80,10 @@ class _Search:
         beside = limit - self.size if 0 <= self.size <= limit else -1
         if offset >= 0 and beside == offset:
             walk = self.walk(offset)
-            if walk.entries or self.count == 0 == self.size:
+            if walk.entries or (self.empty and self.trusted):
                 return walk, 0
-        found = self._of_two(offset, beside) or self._searched()
-        if found is None and self.count == 0 == self.size:
+        found = self._of_two(offset, beside) or self._without_signature(beside) or self._searched()
+        if found is None and self.empty:
             return Walk(min(offset, limit), min(offset, limit)), 0
         return found
 
@@ -101,6 +106,13 @@ class _Search:
             better = len(second.entries) == self.count != len(first.entries)
         return (second, base) if better else (first, 0)
 
+    def _without_signature(self, start: int) -> tuple[Walk, int] | None:
+        """As many entries as stated from ``start`` on, although the first has a damaged signature."""
+        walk = self.walk(start) if 0 <= start < self.limit else None
+        if walk is None or len(walk.entries) != self.count or walk.entries[0].span.offset != start:
+            return None
+        return walk, self._base(walk)
+
     def _walk_if_entry(self, start: int) -> Walk | None:
         if not 0 <= start < self.limit or self.source.read_at(start, 4) != CENTRAL_HEADER_SIGNATURE:
             return None
@@ -119,19 +131,27 @@ class _Search:
         return shift if shifted and shifted >= plain else 0
 
     def _searched(self) -> tuple[Walk, int] | None:
-        """The last run of entries; it must point at local headers, lest the directory of an archive inside a record counts."""
+        """The last run of entries, lest the directory of an archive inside a record counts: in front of the end records,
+        or else with half of its entries pointing at local headers of their names."""
         start = _last_run(self.source, self.limit, self.bounds.most)
         walk = self.walk(start) if start is not None else None
         if walk is None or not walk.entries:
             return None
         base = self._base(walk)
-        return (walk, base) if _hits(self.source, walk.entries, base) else None
+        if walk.end == self.limit and not self.bounds.cut:
+            return walk, base
+        hits = _hits(self.source, walk.entries, base)
+        return (walk, base) if 2 * hits >= len(_sample(walk.entries)) else None
+
+
+def _sample(entries: list[CentralEntry]) -> list[CentralEntry]:
+    return entries[:: max(1, len(entries) // _SAMPLE)]
 
 
 def _hits(source: ByteSource, entries: list[CentralEntry], base: int) -> int:
     """How many of some entries, taken from all over the directory, have a local header of their name at their offset."""
     hits = 0
-    for entry in entries[:: max(1, len(entries) // _SAMPLE)]:
+    for entry in _sample(entries):
         raw = source.read_at(entry.header_offset + base, LOCAL_HEADER.size + len(entry.name))
         hits += raw[:4] == LOCAL_HEADER_SIGNATURE and raw[LOCAL_HEADER.size :] == entry.name
     return hits

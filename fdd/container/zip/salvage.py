@@ -18,6 +18,8 @@ from fdd.container.zip.descriptor import LENGTHS, LONGEST_DESCRIPTOR, NARROW, WI
 from fdd.container.zip.local import read_local, stated_lengths
 from fdd.container.zip.structs import (
     DESCRIPTOR_SIGNATURE,
+    END_RECORD,
+    END_SIGNATURE,
     FLAG_DESCRIPTOR,
     LOCAL_HEADER,
     LOCAL_HEADER_SIGNATURE,
@@ -42,12 +44,13 @@ _HIGHEST_VERSION = 100
 
 @dataclass(slots=True)
 class _Marks:
-    """Where signatures stand in a span, ascending: local headers, and all that may follow a payload.
+    """Where signatures stand in a span, ascending: local headers, end records, and all that may follow a payload.
 
     ``descriptors`` maps the start of a payload to the descriptors that count from there, as ``(offset, length)``.
     """
 
     local_headers: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
     stops: list[int] = field(default_factory=list)
     descriptors: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
 
@@ -120,6 +123,8 @@ def _note(marks: _Marks, data: bytes, at: int, start: int, most: int) -> None:
         marks.stops.append(start + at)
         if signature == LOCAL_HEADER_SIGNATURE:
             marks.local_headers.append(start + at)
+        elif signature == END_SIGNATURE:
+            marks.ends.append(start + at)
 
 
 class _SpanWalk:
@@ -200,8 +205,9 @@ class _SpanWalk:
     def _up_to_next(self, local: LocalHeader) -> ZipRecord:
         """The payload ends where the next structure begins, or with the span; a damaged descriptor may be in between."""
         payload = local.span.end
-        at = bisect_left(self.marks.stops, payload)
-        behind = self.marks.stops[at] if at < len(self.marks.stops) else self.span.end
+        behind = self._first(self.marks.stops, payload)
+        if behind == payload:
+            return self._made(local, self._behind_inner(payload), None, complete=False)
         for length in LENGTHS:
             position = behind - length
             if position >= payload:
@@ -212,6 +218,20 @@ class _SpanWalk:
                         record.descriptor_fault = Fault("descriptor-signature", position, 4, "50 4B 07 08")
                     return record
         return self._made(local, behind, None, complete=False)
+
+    def _first(self, marks: list[int], position: int) -> int:
+        """The first of ascending marks at or behind ``position``, else the end of the span."""
+        at = bisect_left(marks, position)
+        return marks[at] if at < len(marks) else self.span.end
+
+    def _behind_inner(self, payload: int) -> int:
+        """Where a payload ends that is an archive itself: behind its end records, if a structure follows there.
+
+        Else the span cuts it: what looks like further records are records of that archive.
+        """
+        end = self._first(self.marks.ends, payload)
+        behind = self._first(self.marks.stops, end + END_RECORD.size)
+        return end + END_RECORD.size if behind - end - END_RECORD.size in (0, *LENGTHS) else self.span.end
 
     def _made(self, local: LocalHeader, end: int, descriptor: DataDescriptor | None, complete: bool = True) -> ZipRecord:
         payload = Span(local.span.end, end - local.span.end)

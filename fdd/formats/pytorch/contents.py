@@ -102,14 +102,14 @@ def find_tensors(root: Value, reader: TensorReader, ids: PersistentIdReader) -> 
         path, value = stack.pop()
         if value is None or isinstance(value, (str, bytes, int, float, Global)):
             continue
+        tensor = reader.read(value)
+        if tensor is not None:
+            yield path_text(path), tensor
+            continue
         if isinstance(value, PersistentId):
             storage = ids.read(value)
             if storage is not None:
                 storage.bare = True
-            continue
-        tensor = reader.read(value)
-        if tensor is not None:
-            yield path_text(path), tensor
             continue
         if call_target(value) in REBUILD_FUNCTIONS:
             reader.names.setdefault(id(value), path_text(path))

@@ -139,12 +139,22 @@ class TorchDocument(Document):
     id_facts: IdFacts | None = None
     code: list[CodeUse] = field(default_factory=list)
     nested: list[NestedFile] = field(default_factory=list)
+    nested_tensors: list[Tensor] = field(default_factory=list)
+    nested_storages: list[Storage] = field(default_factory=list)
     foreign_reading: list[tuple[str, Span]] = field(default_factory=list)
     """Other readings of the same bytes (what, where): a pickle behind a ZIP, a tar in front of one."""
     layout: str = ""
     """Which way of laying things out is followed: see :mod:`fdd.formats.pytorch.releases`."""
     facts: dict[str, Any] = field(default_factory=dict)
     """Facts of single kinds (mobile FlatBuffers, pt2, packages), under the name of the reader that states them."""
+
+    def all_tensors(self) -> list[Tensor]:
+        """The tensors of this file and of the torch files inside it."""
+        return self.tensors + self.nested_tensors
+
+    def all_storages(self) -> list[Storage]:
+        """The storages of this file and of the torch files inside it."""
+        return self.storages + self.nested_storages
 
     def local_name(self, name: str) -> str:
         """The name below the top folder; the whole name where it lies outside."""

@@ -55,7 +55,7 @@ def zip_evidence(document: TorchDocument, depth: str) -> None:
     evidence["payload"] = NOT_REQUESTED
     evidence["id"] = COMPLETE if document.id_facts is not None and whole else ABSENT
     evidence["texts"] = COMPLETE if not facts.salvaged else torn
-    _pickle_evidence(document)
+    pickle_evidence(document)
     objects = evidence["objects"]
     inventory = evidence["inventory"]
     evidence["storages"] = objects if objects.state != "complete" or inventory.state == "complete" else inventory
@@ -76,7 +76,7 @@ def _canonical(document: TorchDocument) -> Evidence:
     return COMPLETE
 
 
-def _pickle_evidence(document: TorchDocument) -> None:
+def pickle_evidence(document: TorchDocument) -> None:
     """The pickles the format asks for: grammar, and the object they make."""
     judged = list(document.judged_pickles())
     unread = bool(document.facts.get("unread"))

@@ -60,7 +60,7 @@ class PyTorch:
 
     def tensors(self, document: Document) -> Iterable[Tensor]:
         """The tensors, in stream order."""
-        return cast(TorchDocument, document).tensors
+        return cast(TorchDocument, document).all_tensors()
 
 
 FORMAT = PyTorch()

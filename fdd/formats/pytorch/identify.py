@@ -53,7 +53,7 @@ LEGACY_NUMBER = bytes.fromhex("6cfc9c46f9206aa85019")
 """0x1950a86a20f9469cfc6c as LONG1 and LONG4 hold it."""
 LEGACY_DECIMAL = b"L119547037146038801333356L\n"
 """The same number as protocols 0 and 1 write it."""
-_LEGACY_VERSION = re.compile(rb"(?:M\xe9\x03|I1001\r?\n|J\xe9\x03\x00\x00)\.")
+_LEGACY_VERSION = re.compile(rb"(?:M\xe9\x03|[IL]1001L?\r?\n|J\xe9\x03\x00\x00)\.")
 _LEGACY_SYSTEM = (b"protocol_version", b"little_endian", b"type_sizes")
 LEGACY_HEAD = 600
 """Bytes of the head in which the first three pickles of a legacy stream end, with room for inserted bytes."""
@@ -150,6 +150,7 @@ def legacy_heads() -> tuple[bytes, ...]:
         ),
         LEGACY_DECIMAL + b".M\xe9\x03.",
         LEGACY_DECIMAL + b".I1001\n.",
+        LEGACY_DECIMAL + b".L1001L\n.",
     )
 
 

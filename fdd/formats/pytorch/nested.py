@@ -105,8 +105,8 @@ def _take_over(document: TorchDocument, opened: TorchDocument, status: Status, l
     for storage in opened.storages:
         span = Span(storage.span.offset + shift, storage.span.length) if storage.span is not None and shift is not None else None
         moved[id(storage)] = replace(storage, span=span, source=label)
-    document.facts.setdefault("nested-storages", []).extend(moved.values())
-    document.facts.setdefault("nested-tensors", []).extend(
+    document.nested_storages.extend(moved.values())
+    document.nested_tensors.extend(
         _moved(tensor, moved, f"{prefix}/{tensor.name}" if tensor.name else prefix) for tensor in opened.tensors
     )
 

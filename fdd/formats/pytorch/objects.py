@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
+from fdd.core.model import ABSENT, NOT_REQUESTED
 from fdd.formats.pytorch.contents import content_of, find_tensors, odd_state_keys
 from fdd.formats.pytorch.document import PickleRecord, TorchDocument
 from fdd.formats.pytorch.names import EAGER_KINDS, SCRIPT_KINDS
@@ -13,6 +14,7 @@ from fdd.formats.pytorch.persistent_ids import PersistentIdReader
 from fdd.formats.pytorch.rebuilds import REBUILD_FUNCTIONS, TensorReader, call_target
 from fdd.pickles.nodes import MISSING, Call, PersistentId
 from fdd.tensors.model import Storage, Tensor
+from fdd.tensors.sparse import COMPRESSED, COO
 
 SCRIPT_FOLDERS = {
     "object": ("data", "tensors"),
@@ -24,23 +26,36 @@ SCRIPT_FOLDERS = {
 """Role of a TorchScript pickle -> folders that hold its storages."""
 
 
-def read_objects(document: TorchDocument) -> None:
+Readers = Callable[[TorchDocument, PickleRecord], tuple[PersistentIdReader, TensorReader]]
+"""Makes what reads the persistent ids and the tensors of one pickle."""
+NO_OBJECTS = frozenset("debug metadata magic protocol sys-info keys tensors storages".split())
+"""Roles of pickles that are asked for but hold no object of the user."""
+
+
+def usual_readers(document: TorchDocument, pickle: PickleRecord) -> tuple[PersistentIdReader, TensorReader]:
+    """Readers of ids that are tuples, as in all forms but the tar."""
+    legacy = document.kind == "torch-legacy"
+    lengths = (6,) if legacy else (5, 6) if document.kind in SCRIPT_KINDS else (5,)
+    ids = PersistentIdReader(pickle, lengths, module_ids=legacy)
+    return ids, TensorReader(pickle, ids)
+
+
+def read_objects(document: TorchDocument, readers: Readers = usual_readers) -> None:
     """Fill storages, tensors, mismatches and content from the pickles that the format itself asks for."""
     for pickle in document.judged_pickles():
-        if pickle.role in ("debug", "metadata", "magic", "protocol", "sys-info", "keys"):
-            continue
-        _read_pickle(document, pickle)
+        if pickle.role not in NO_OBJECTS:
+            _read_pickle(document, pickle, readers)
     document.storages.sort(key=_first_use)
+    sparse = any(tensor.layout in COMPRESSED or tensor.layout == COO for _, tensor in every_tensor(document))
+    document.evidence["index-values"] = NOT_REQUESTED if sparse else ABSENT
 
 
 def _first_use(storage: Storage) -> int:
     return storage.uses[0].span.offset if storage.uses and storage.uses[0].span is not None else 0
 
 
-def _read_pickle(document: TorchDocument, pickle: PickleRecord) -> None:
-    lengths = (6,) if document.kind == "torch-legacy" else (5, 6) if document.kind in SCRIPT_KINDS else (5,)
-    ids = PersistentIdReader(pickle, lengths, module_ids=document.kind == "torch-legacy")
-    reader = TensorReader(pickle, ids)
+def _read_pickle(document: TorchDocument, pickle: PickleRecord, readers: Readers) -> None:
+    ids, reader = readers(document, pickle)
     named: list[Tensor] = []
     if pickle.facts.root is not MISSING:
         named += _named(find_tensors(pickle.facts.root, reader, ids), _prefix(document, pickle))
@@ -106,6 +121,20 @@ def _named(found: Iterable[tuple[str, Tensor]], prefix: str) -> Iterator[Tensor]
         yield tensor
 
 
+def every_tensor(document: TorchDocument) -> Iterator[tuple[str | None, Tensor]]:
+    """Every tensor once, those too that others are made of or that never reach the object, with the name of the whole."""
+    seen: set[int] = set()
+    named = ((tensor.name, tensor) for tensor in document.tensors if not tensor.alias)
+    for name, whole in (*named, *((None, tensor) for tensor in document.facts.get("loose-tensors", ()))):
+        waiting = [whole]
+        while waiting:
+            tensor = waiting.pop()
+            if id(tensor) not in seen:
+                seen.add(id(tensor))
+                yield name, tensor
+                waiting.extend(tensor.parts)
+
+
 def locate_storages(document: TorchDocument, storages: Iterable[Storage], pickle: PickleRecord) -> None:
     """Find the record that holds each storage, or name the one that should."""
     storages = list(storages)
@@ -129,6 +158,8 @@ def locate_storages(document: TorchDocument, storages: Iterable[Storage], pickle
 def candidate_names(document: TorchDocument, storage: Storage, pickle: PickleRecord) -> list[str]:
     """Names below the top folder that the record of a storage may have."""
     key = storage.key
+    if document.kind in ("torch-legacy", "torch-tar"):
+        return [f"storages/{key}"]
     if document.kind == "torch-package":
         return [f".data/{key}.storage"]
     if document.kind in SCRIPT_KINDS:

@@ -9,15 +9,19 @@ from fdd.formats.probe import Probe
 from fdd.formats.pytorch.canonical import compare
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.evidence import zip_evidence
-from fdd.formats.pytorch.identify import ZIP_KINDS
+from fdd.formats.pytorch.executorch import open_executorch
 from fdd.formats.pytorch.export import read_program
+from fdd.formats.pytorch.identify import ZIP_KINDS
+from fdd.formats.pytorch.mobile import open_mobile
 from fdd.formats.pytorch.names import SCRIPT_KINDS, VERSION_NAMES
+from fdd.formats.pytorch.nested import judge_archives
 from fdd.formats.pytorch.objects import read_objects
 from fdd.formats.pytorch.package import read_model_archive, read_package
 from fdd.formats.pytorch.pickled import collect_globals, run_pickle
 from fdd.formats.pytorch.readings import find_other_readings
 from fdd.formats.pytorch.serialization_id import HEAD_LENGTH, IdRecord, check
-from fdd.formats.pytorch.torchscript import ScriptFacts, read_script
+from fdd.formats.pytorch.shards import split_archives
+from fdd.formats.pytorch.torchscript import read_script
 from fdd.formats.pytorch.zipped import open_zip, probe_orphans
 
 CONTENT_OF_KIND = {
@@ -35,16 +39,25 @@ CONTENT_OF_KIND = {
 
 def open_document(probe: Probe, identification: Identification) -> TorchDocument:
     """Read the structure of a file whose kind is known. Raises SourceError where reading fails."""
-    if identification.kind in ZIP_KINDS and probe.zip is not None:
+    archives = split_archives(probe.source, probe.limits) if identification.kind == "distcp" else []
+    if len(archives) > 1:
+        document = TorchDocument(probe.source, probe.name, identification)
+        judge_archives(document, probe, archives)
+    elif identification.kind in ZIP_KINDS and probe.zip is not None:
         document = _open_archive(probe, identification)
     elif identification.kind == "pickle":
         document = _open_pickle(probe, identification)
+    elif identification.kind == "mobile-flatbuffer":
+        document = TorchDocument(probe.source, probe.name, identification)
+        open_mobile(probe, document)
+    elif identification.kind == "executorch":
+        document = TorchDocument(probe.source, probe.name, identification)
+        open_executorch(probe, document)
     else:
         document = TorchDocument(probe.source, probe.name, identification)
     document.content = CONTENT_OF_KIND.get(identification.kind, document.content)
     find_other_readings(document, probe)
-    script = document.facts.get("script")
-    collect_globals(document, frozenset(script.modules) if isinstance(script, ScriptFacts) else frozenset())
+    collect_globals(document)
     return document
 
 

@@ -13,8 +13,9 @@ from fdd.tensors.dtypes import STORAGE_CLASSES, DType, torch_dtype
 from fdd.tensors.model import INT64_MAX, Storage, StorageUse
 
 _TEXT_ID = re.compile(
-    r"""\('storage', <class '(?:(?P<module>[\w.]+)\.)(?P<name>\w+)'>, '(\w{1,40})', '([\w:]{1,40})', (\d{1,18})(?:L)?, None\)"""
+    r"\('storage', <class '([\w.]+)\.(\w+)'>, '(\w{1,40})', '([\w:]{1,40})', (\d{1,18})L?, None\)"
 )
+"""An id of the legacy stream as protocol 0 writes it: the text of the tuple."""
 STORAGE_MODULES = frozenset({"torch", "torch.cuda", "torch.storage", "torch.sparse"})
 
 

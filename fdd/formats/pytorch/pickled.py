@@ -3,20 +3,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from fdd.core.model import COMPLETE
 from fdd.core.span import Span
 from fdd.formats.pytorch import globals as lists
 from fdd.formats.pytorch.document import GlobalUse, PickleRecord, TorchDocument
 from fdd.formats.pytorch.names import SCRIPT_KINDS
+from fdd.formats.pytorch.survey import survey
 from fdd.limits import Limits
 from fdd.pickles import looks_like_pickle, run
-from fdd.pickles.nodes import ByteArrayNode, Call, Global, Value
+from fdd.pickles.faults import ARGUMENT_PAST_END, NEGATIVE_LENGTH, NO_NEWLINE, NO_STOP
+from fdd.pickles.nodes import ByteArrayNode, Call, DictNode, Global, ListNode, PickleFacts, Value
+from fdd.pickles.opcodes import BY_NAME
 
 PROBE_BYTES = 1 << 16
 """How much of an unknown record is looked at before it is read whole as a pickle."""
 MOST_TRAILING = 64
 """Pickles behind STOP that are followed one after the other."""
+MOST_CANDIDATES = 256
+"""Places behind STOP that are tried as the start of another pickle."""
+FIRST_PART_BYTES = 1 << 16
+"""What is read of a stream at first to run one of its pickles."""
+WANTS_MORE = frozenset({NO_STOP, ARGUMENT_PAST_END, NO_NEWLINE})
+"""Faults of a pickle that is cut off, or that another few bytes would make whole."""
+ZIP_HEAD = b"PK\x03\x04"
+_PROTO_HEAD = re.compile(rb"\x80[\x02-\x05]")
 
 
 def run_pickle(
@@ -25,15 +38,55 @@ def run_pickle(
     """Run the pickle at the start of ``data``, enter it with those behind its STOP and those in its strings."""
     pickle = _enter(document, data, 0, role, record, span, shift, limits)
     trailing = "trailing" if pickle.judged else role
-    position = pickle.facts.end
-    for _ in range(MOST_TRAILING):
-        if not pickle.facts.stopped or position >= len(data) or not looks_like_pickle(data, position):
-            break
-        following = _enter(document, data, position, trailing, record, span, shift, limits)
-        if not following.facts.stopped:
-            break
-        position = following.facts.end
+    if pickle.facts.stopped:
+        _enter_following(document, data, pickle, trailing, limits)
     return pickle
+
+
+def run_part(document: TorchDocument, start: int, end: int, *, role: str, record: str, limits: Limits) -> PickleRecord:
+    """Run the one pickle that begins at offset ``start`` of the file, and enter it: a part of a stream.
+
+    Its length is not known before it has run: more and more is read, as long as the run ends for want of bytes and
+    ``end`` is not reached. The span of what is returned ends behind STOP, or where the run stopped.
+    """
+    most = min(end - start, limits.pickle_bytes + 1)  # one byte above the limit lets the run see that it was reached
+    length = min(most, FIRST_PART_BYTES)
+    while True:
+        data = document.source.read_at(start, length)
+        facts = run(data, limits=limits)
+        if length >= most or facts.stopped or not _wants_more(facts):
+            break
+        length = min(most, length * 8)
+    used = facts.end if facts.stopped else length
+    pickle = _entered(document, data[:used], facts, role, record, Span(start, used), start, 0)
+    _enter_nested(document, pickle, limits)
+    return pickle
+
+
+def _wants_more(facts: PickleFacts) -> bool:
+    return any(fault.fatal and fault.code in WANTS_MORE for fault in facts.faults)
+
+
+def _enter_following(document: TorchDocument, data: bytes, first: PickleRecord, role: str, limits: Limits) -> None:
+    position = first.facts.end
+    for _ in range(MOST_TRAILING):
+        start = _next_pickle(data, position)
+        if start is None:
+            return
+        following = _enter(document, data, start, role, first.record, first.span, first.shift, limits, first.level)
+        position = max(following.facts.end, start + 1)
+
+
+def _next_pickle(data: bytes, position: int) -> int | None:
+    """Where the next pickle begins: right here, or at a PROTO further on; None where there is none."""
+    if looks_like_pickle(data, position):
+        return position
+    for count, match in enumerate(_PROTO_HEAD.finditer(data, position + 1)):
+        if count >= MOST_CANDIDATES:
+            return None
+        if looks_like_pickle(data, match.start()):
+            return match.start()
+    return None
 
 
 def _enter(
@@ -48,31 +101,87 @@ def _enter(
     level: int = 0,
 ) -> PickleRecord:
     facts = run(data, start=start, limits=limits)
-    pickle = PickleRecord(record, role, facts, span, shift, len(data), level)
+    pickle = _entered(document, data, facts, role, record, span, shift, level)
+    _enter_nested(document, pickle, limits)
+    return pickle
+
+
+def _entered(
+    document: TorchDocument,
+    data: bytes,
+    facts: PickleFacts,
+    role: str,
+    record: str | None,
+    span: Span,
+    shift: int | None,
+    level: int,
+) -> PickleRecord:
+    pickle = PickleRecord(record, role, facts, span, shift, len(data), level, survey(facts), announced_length(data, facts))
     document.pickles.append(pickle)
     document.has_code = True
     if not facts.stopped:
         document.followed = False
-    if level >= limits.nested_pickles:
-        return pickle
-    for place, inner in _nested(pickle):
-        _enter(document, inner, 0, "nested", record, place, None, limits, level + 1)
     return pickle
 
 
+def _enter_nested(document: TorchDocument, pickle: PickleRecord, limits: Limits) -> None:
+    for place, inner in _nested(pickle):
+        if pickle.level >= limits.nested_pickles or inner.startswith(ZIP_HEAD):
+            document.followed = False
+            continue
+        first = _enter(document, inner, 0, "nested", pickle.record, place, None, limits, pickle.level + 1)
+        if first.facts.stopped:
+            _enter_following(document, inner, first, "nested", limits)
+
+
+def announced_length(data: bytes, facts: PickleFacts) -> tuple[int, int] | None:
+    """The length that leads past the end, where one ended the run: as it must be read, and with its bytes turned round."""
+    fault = next((fault for fault in facts.faults if fault.fatal and fault.code in (ARGUMENT_PAST_END, NEGATIVE_LENGTH)), None)
+    size = BY_NAME[fault.opcode].form.prefix if fault is not None and fault.opcode in BY_NAME else 0
+    if fault is None or not size or fault.offset + 1 + size > len(data):
+        return None
+    prefix = bytes(data[fault.offset + 1 : fault.offset + 1 + size])
+    signed = fault.code == NEGATIVE_LENGTH
+    return int.from_bytes(prefix, "little", signed=signed), int.from_bytes(prefix, "big")
+
+
 def _nested(pickle: PickleRecord) -> Iterator[tuple[Span, bytes]]:
-    """Strings and bytes that a call gets and that are pickles themselves, or torch files around one."""
+    """Strings and bytes that a call gets and that are pickles themselves, or ZIP archives, which may hold one."""
     for event in pickle.facts.events:
         call = event.value
-        if event.what != "call" or not isinstance(call, Call) or not isinstance(call.args, tuple):
+        if event.what != "call" or not isinstance(call, Call) or _makes_tensor(call):
             continue
-        for argument in call.args:
-            data = _bytes_of(argument, call)
-            if data is not None and len(data) > 1 and looks_like_pickle(data):
+        for argument in _handed_over(call):
+            data = _bytes_of(argument)
+            if data is not None and len(data) > 1 and (looks_like_pickle(data) or data.startswith(ZIP_HEAD)):
                 yield pickle.place(event.offset), data
 
 
-def _bytes_of(argument: Value, call: Call) -> bytes | None:
+def _makes_tensor(call: Call) -> bool:
+    """The calls that large files are full of; none of their arguments is read as a pickle."""
+    function = call.function
+    return isinstance(function, Global) and function.module == "torch._utils" and function.name.startswith("_rebuild_")
+
+
+def _handed_over(call: Call) -> Iterator[Value]:
+    """What a call gets: arguments, keyword arguments and states, and what lies directly in those that are sequences."""
+    for value in (*_parts(call.args), *_parts(call.kwargs), *(call.state or ())):
+        yield value
+        if isinstance(value, (tuple, ListNode)):
+            yield from _parts(value)
+
+
+def _parts(value: Value) -> list[Value]:
+    if isinstance(value, tuple):
+        return list(value)
+    if isinstance(value, ListNode):
+        return value.items
+    if isinstance(value, DictNode):
+        return value.pairs[1::2]
+    return [] if value is None else [value]
+
+
+def _bytes_of(argument: Value) -> bytes | None:
     if isinstance(argument, bytes):
         return argument
     if isinstance(argument, ByteArrayNode):
@@ -96,11 +205,15 @@ def probe_hidden(
     head = data if data is not None else document.source.read_at(span.offset, min(span.length, PROBE_BYTES))
     if not head or not (looks_like_pickle(head) or _may_go_on(head, span, data)):
         return False
+    stored = data is None
     if data is None:
         data = document.source.read_at(span.offset, min(span.length, limits.pickle_bytes))
         if not looks_like_pickle(data):
             return False
-    run_pickle(document, data, role=role, record=record, span=span, shift=span.offset if len(data) <= span.length else None, limits=limits)
+    if _only_prose(data, limits):
+        return False
+    shift = span.offset if stored or len(data) == span.length else None
+    run_pickle(document, data, role=role, record=record, span=span, shift=shift, limits=limits)
     return True
 
 
@@ -109,13 +222,26 @@ def _may_go_on(head: bytes, span: Span, data: bytes | None) -> bool:
     return data is None and span.length > len(head) and head[:1] == b"\x80" and head[1:2] <= b"\x05"
 
 
-def collect_globals(document: TorchDocument, script_classes: frozenset[str] = frozenset()) -> None:
-    """Fill ``document.globals`` from the event logs of all pickles, in stream order.
+def _only_prose(data: bytes, limits: Limits) -> bool:
+    """Lines of text that begin like a GLOBAL by chance (`cat`, `dog`): no PROTO, no end, nothing called, no bad name."""
+    if _PROTO_HEAD.match(data):
+        return False
+    facts = run(data, limits=limits)
+    names = [event.value for event in facts.events if event.what == "global"]
+    only_names = len(names) == len(facts.events)
+    return not facts.stopped and only_names and all(lists.grade(name.module, name.name) == "unlisted" for name in names)
 
-    ``script_classes`` are modules that have a code file in the archive. In the pickles of the TorchScript family they,
+
+def collect_globals(document: TorchDocument, script_classes: frozenset[str] = frozenset()) -> None:
+    """Fill ``document.globals`` from the event logs of all pickles, in stream order, and state the evidence `safety`.
+
+    ``script_classes`` are modules that have a code file in the archive (those the reader of scripts found are added). In the pickles of the TorchScript family they,
     everything below `__torch__` and the helpers of `torch.jit._pickle` are listed: their reader imports nothing.
     """
     script = document.kind in SCRIPT_KINDS
+    script_facts = document.facts.get("script")
+    if script_facts is not None:
+        script_classes |= script_facts.modules
     uses: dict[tuple[str, str, str], GlobalUse] = {}
     for pickle in document.pickles:
         script_pickle = script and pickle.judged
@@ -127,6 +253,8 @@ def collect_globals(document: TorchDocument, script_classes: frozenset[str] = fr
                 if use is not None:
                     use.called = True
     document.globals = list(uses.values())
+    if document.has_code:
+        document.evidence["safety"] = COMPLETE
 
 
 def _key(pickle: PickleRecord, node: Global) -> tuple[str, str, str]:
@@ -145,7 +273,7 @@ def _count(
     key = _key(pickle, node)
     use = uses.get(key)
     if use is None:
-        own = script_pickle and _script_class(node.path, script_classes)
+        own = script_pickle and _script_class(node, script_classes)
         grade = "listed" if own else lists.grade(node.module, node.name)
         place = pickle.place(offset, global_length(pickle, node))
         uses[key] = GlobalUse(node.module, node.name, grade, pickle.record, place, role=pickle.role)
@@ -160,8 +288,6 @@ def global_length(pickle: PickleRecord, node: Global) -> int:
     return len(node.module.encode("utf-8", "replace")) + len(node.name.encode("utf-8", "replace")) + 3
 
 
-def _script_class(path: str, script_classes: frozenset[str]) -> bool:
-    if path.startswith(("__torch__.", "torch.jit._pickle.")):
-        return True
-    module, _, _ = path.rpartition(".")
-    return module in script_classes
+def _script_class(node: Global, script_classes: frozenset[str]) -> bool:
+    path = node.path
+    return path.startswith(("__torch__.", "torch.jit._pickle.")) or path.rpartition(".")[0] in script_classes

@@ -35,7 +35,7 @@ def properties_of(document: TorchDocument) -> dict[str, Any]:
     releases = torch_releases(document)
     if releases is not None:
         found["torch_releases"] = releases
-    if document.tensors or document.storages:
+    if document.all_tensors() or document.all_storages():
         found.update(_tensor_counts(document))
     if document.pickles:
         found["globals"] = _globals(document)
@@ -59,8 +59,8 @@ def _archive_version(document: TorchDocument) -> int | str | None:
 
 
 def _tensor_counts(document: TorchDocument) -> dict[str, Any]:
-    tensors = document.tensors
-    storages = document.storages
+    tensors = document.all_tensors()
+    storages = document.all_storages()
     used = _strided(tensors)
     by_storage: dict[int, list[Tensor]] = {}
     for tensor in used:

@@ -157,7 +157,7 @@ class TensorReader:
 
     def _view(self, call: Call, args: tuple[Value, ...]) -> Tensor:
         storage = self._storage(call, args[0])
-        return Tensor(
+        tensor = Tensor(
             name="",
             dtype=storage.dtype if storage is not None else None,
             storage=storage,
@@ -167,6 +167,18 @@ class TensorReader:
             location=storage.location if storage is not None else None,
             function=call_target(call)[1] if call_target(call) else "",  # type: ignore[index]
         )
+        window = self._ids.window(args[0])
+        if window is not None:
+            self._count_from(call, tensor, *window)
+        return tensor
+
+    def _count_from(self, call: Call, tensor: Tensor, start: int, size: int) -> None:
+        """Early legacy streams can refer to a part of a storage; the offset of the tensor counts from where it starts."""
+        reach = tensor.view_byte_count
+        if reach is not None and tensor.dtype is not None and reach > size * tensor.dtype.size:
+            self._state(call, "outside-window", f"{reach} bytes of a part of {size * tensor.dtype.size}")
+        if tensor.storage_offset is not None:
+            tensor.storage_offset += start
 
     def rebuild_tensor(self, call: Call, args: tuple[Value, ...]) -> Tensor | None:
         return self._view(call, args) if self._count(call, 4, 4) else None

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from fdd.pickles.nodes import MISSING, ByteArrayNode, Call, DictNode, Global, ListNode, PersistentId, PickleFacts, SetNode, Value
+from fdd.pickles.nodes import ByteArrayNode, Call, DictNode, Global, ListNode, PersistentId, PickleFacts, SetNode, Value
 from fdd.pickles.walk import CONTAINERS, children, expanded_size, present_size
 
 MOST_KEPT = 1_000
@@ -57,7 +58,14 @@ def survey(facts: PickleFacts) -> Survey:
     """Walk over the result of a pickle and over what it made and threw away; of one that stopped, over what it called."""
     found = Survey()
     roots = _roots(facts)
-    if _walk(roots, found) >= LEAST_SHARED:
+    collecting = gc.isenabled()
+    gc.disable()  # nothing here makes garbage, and the collector would go over the whole tree again and again
+    try:
+        shared = _walk(roots, found)
+    finally:
+        if collecting:
+            gc.enable()
+    if shared >= LEAST_SHARED:
         found.present = present_size(roots, EXPANDED_CEILING)
         found.expanded = expanded_size(roots, EXPANDED_CEILING, circles_end=True)
     found.unhashable.sort()
@@ -68,9 +76,9 @@ def survey(facts: PickleFacts) -> Survey:
 
 def _roots(facts: PickleFacts) -> tuple[Value, ...]:
     if not facts.stopped:
-        return tuple(event.value for event in facts.events if event.what != "global")
+        return tuple(event.value for event in facts.events if type(event.value) in CONTAINERS)
     popped = tuple(event.value for event in facts.events if event.what == "pop-call")
-    return popped if facts.root is MISSING else (facts.root, *popped)
+    return popped if type(facts.root) not in CONTAINERS else (facts.root, *popped)
 
 
 def _walk(roots: tuple[Value, ...], found: Survey) -> int:

@@ -26,8 +26,9 @@ def unrecorded(document: TorchDocument) -> str:
         return NEVER
     if len(without) == len(filled):
         return ALL
-    storages = [record for record in filled if record.role == "storage"]
-    return STORAGES if storages == without else NEVER
+    storages = sum(record.role == "storage" for record in filled)
+    only = all(record.role == "storage" for record in without)
+    return STORAGES if only and len(without) == storages else NEVER
 
 
 def _checksum_place(document: TorchDocument, index: int) -> Span | None:

@@ -32,9 +32,9 @@ from fdd.formats.pytorch.names import record_role
 
 
 class Pair(NamedTuple):
-    """A record with both headers. ``name`` is the one in the document."""
+    """A record with both headers: ``number`` in the list of records, and ``name`` as the document has it."""
 
-    index: int
+    number: int
     name: str
     entry: CentralEntry
     local: LocalHeader

@@ -120,8 +120,8 @@ def extra_field_unknown(document: TorchDocument) -> Iterator[Violation]:
         known = {EXTRA_ZIP64} if isinstance(copy, CentralEntry) else {EXTRA_ZIP64, EXTRA_PADDING}
         for item in copy.extra:
             if item.identifier not in known:
-                fields = {"identifier": f"{item.identifier:#06x}", "length": len(item.data)}
-                yield at(item.span, record=name, where=_where(copy), **fields)
+                identifier = f"{item.identifier:#06x}"
+                yield at(item.span, record=name, where=_where(copy), identifier=identifier, length=len(item.data))
             known.discard(item.identifier)
 
 
@@ -183,7 +183,7 @@ def _local_zip64_fault(local: LocalHeader, entry: CentralEntry | None, base: int
         return None
     offset = entry.header_offset - base
     size = entry.uncompressed_size
-    expected = (size, 0) if size >= U32_ESCAPE else ()
+    expected: tuple[int, ...] = (size, 0) if size >= U32_ESCAPE else ()
     expected += (offset,) if offset >= U32_ESCAPE else ()
     return None if zip64.values == expected else "values that the header does not call for"
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from fdd.container.zip.fields import CENTRAL_FIELDS, DESCRIPTOR64_FIELDS, DESCRIPTOR_FIELDS, field_span
-from fdd.container.zip.structs import FLAG_DESCRIPTOR, METHOD_STORED, CentralEntry, DataDescriptor, Fault
+from fdd.container.zip.fields import DESCRIPTOR64_FIELDS, DESCRIPTOR_FIELDS, field_span
+from fdd.container.zip.structs import FLAG_DESCRIPTOR, FLAG_ENCRYPTED, METHOD_STORED, CentralEntry, DataDescriptor, Fault
 from fdd.core.rule import Violation, at
 from fdd.core.span import Span
 from fdd.core.text import decode_name
@@ -15,6 +15,8 @@ from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.rules.catalogue import ARCHIVES, rule
 from fdd.formats.pytorch.rules.zip.copies import Pair, Votes, field_place, name_place, pairs, true_size
 
+REPEATED = ("crc32", "compressed_size", "uncompressed_size")
+"""What directory, local header and descriptor all have room for."""
 FRESH_COPY = "Get the file again from its source: the copy is damaged, or was changed on purpose."
 
 
@@ -200,7 +202,7 @@ def version_or_time_differ(document: TorchDocument) -> Iterator[Violation]:
     needs=("local-headers",),
     per="place",
     title="Sizes and checksum in a local header are those of the directory, or 0 where a descriptor follows.",
-    message="the local header says {local} for {field}, the directory {listed}",
+    message="the local header says {local} for {field}, the directory {listed}; 0 is allowed where a descriptor follows",
     remedy=FRESH_COPY,
 )
 def local_sizes_differ(document: TorchDocument) -> Iterator[Violation]:
@@ -209,9 +211,12 @@ def local_sizes_differ(document: TorchDocument) -> Iterator[Violation]:
     References: APPNOTE 4.4.4 bit 3, 4.4.7 to 4.4.9; format.md 1.5, 1.10.
     """
     for pair in pairs(document):
-        for field in ("crc32", "compressed_size", "uncompressed_size"):
+        # Behind a descriptor all three are 0; a single value among zeros is wrong even where it is the true one.
+        zeros = [getattr(pair.local, field) for field in REPEATED].count(0)
+        blank = pair.described and zeros == len(REPEATED) - 1 and pair.local.zip64 is None
+        for field in REPEATED:
             local, listed = getattr(pair.local, field), getattr(pair.entry, field)
-            if local == listed or (pair.described and local == 0):
+            if (local == listed and not (blank and local)) or (pair.described and local == 0):
                 continue
             wrong = pair.entry if not pair.described and _local_is_right(document, pair, field) else pair.local
             shown = (f"{local:08x}", f"{listed:08x}") if field == "crc32" else (local, listed)
@@ -219,12 +224,12 @@ def local_sizes_differ(document: TorchDocument) -> Iterator[Violation]:
 
 
 def _local_is_right(document: TorchDocument, pair: Pair, field: str) -> bool:
-    record = document.records[pair.index]
+    record = document.records[pair.number]
     if field == "crc32":
         return record.computed_crc32 == pair.local.crc32
     if field == "uncompressed_size" and record.inflated is not None:
         return record.inflated == pair.local.uncompressed_size
-    return true_size(pair) == getattr(pair.local, field)
+    return bool(true_size(pair) == getattr(pair.local, field))
 
 
 def _words(field: str) -> str:
@@ -271,7 +276,7 @@ def descriptor_differs(document: TorchDocument) -> Iterator[Violation]:
 
 
 def _descriptor_values(document: TorchDocument, pair: Pair, descriptor: DataDescriptor) -> Iterator[Violation]:
-    for field in ("crc32", "compressed_size", "uncompressed_size"):
+    for field in REPEATED:
         told, listed = getattr(descriptor, field), getattr(pair.entry, field)
         if told == listed:
             continue
@@ -285,7 +290,7 @@ def _descriptor_values(document: TorchDocument, pair: Pair, descriptor: DataDesc
 
 
 def _descriptor_is_right(document: TorchDocument, pair: Pair, descriptor: DataDescriptor, field: str) -> bool:
-    record = document.records[pair.index]
+    record = document.records[pair.number]
     if field == "crc32":
         return record.computed_crc32 == descriptor.crc32
     if field == "uncompressed_size" and record.inflated is not None:
@@ -293,7 +298,7 @@ def _descriptor_is_right(document: TorchDocument, pair: Pair, descriptor: DataDe
     displaced = pair.record.descriptor_fault is not None and pair.record.descriptor_fault.code == "descriptor-displaced"
     if field == "compressed_size" and displaced:
         return True
-    return true_size(pair) == getattr(descriptor, field)
+    return bool(true_size(pair) == getattr(descriptor, field))
 
 
 def _descriptor_place(descriptor: DataDescriptor, field: str) -> Span:
@@ -321,15 +326,14 @@ def stored_sizes_differ(document: TorchDocument) -> Iterator[Violation]:
     References: APPNOTE 4.4.8, 4.4.9; format.md 1.5.
     """
     for index, record in document.zip_records():
-        entry, local, descriptor = record.entry, record.local, record.descriptor
+        entry, local = record.entry, record.local
         if entry is None or entry.method != METHOD_STORED or entry.compressed_size == entry.uncompressed_size:
             continue
-        if local is not None and local.method != entry.method:
+        # Encryption puts its own header in front of the data.
+        if entry.flags & FLAG_ENCRYPTED or (local is not None and local.method != entry.method):
             continue
-        told = descriptor is not None and descriptor.compressed_size == descriptor.uncompressed_size
         name = document.records[index].name
-        size = true_size(Pair(index, name, entry, local, record)) if told and local is not None else None
+        size = true_size(Pair(index, name, entry, local, record)) if local is not None else None
         field = "compressed_size" if size == entry.uncompressed_size else "uncompressed_size"
-        fields = {"compressed": entry.compressed_size, "uncompressed": entry.uncompressed_size}
-        yield at(field_span(entry.span, CENTRAL_FIELDS, field), record=name, **fields)
-
+        place = field_place(entry, field)
+        yield at(place, record=name, compressed=entry.compressed_size, uncompressed=entry.uncompressed_size)

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the values of sparse index tensors out of the payload and holds them against what they may be (format.md 2.4).
+
+Values are read in the byte order of the file. Where no record states one, one of the two orders has to fit all of them.
+Memory is bounded: a chunk at a time, whatever the tensors claim.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from fdd.core.finding import Reason
+from fdd.core.model import ABSENT, COMPLETE, Evidence
+from fdd.core.span import Span
+from fdd.formats.pytorch.document import TorchDocument
+from fdd.formats.pytorch.objects import every_tensor
+from fdd.formats.pytorch.zipped import contents
+from fdd.limits import Limits
+from fdd.tensors.model import Storage, Tensor
+from fdd.tensors.sparse import COMPRESSED, COO, IndexRange, index_ranges
+
+CHUNK = 1 << 18
+"""Elements read at a time."""
+MOST_READ = 64
+"""Index tensors may look at the same bytes again and again: in all, this many times the size of the file is read."""
+MOST_FAULTS = 200
+TYPE_CODES = {"int64": "q", "int32": "i"}
+BLOCKERS = (
+    "PT-TEN-017", "PT-TEN-010", "PT-TEN-008", "PT-TEN-009", "PT-TEN-011", "PT-TEN-007", "PT-TEN-004", "PT-TEN-001",
+    "PT-TEN-003", "PT-REC-016", "PT-REC-024", "PT-ZIP-026", "PT-ZIP-024", "PT-ZIP-011", "PT-ZIP-025", "PT-ZIP-039",
+    "PT-ZIP-027", "PT-ZIP-028", "PT-ZIP-002", "PT-ZIP-008", "PT-LEG-008", "PT-LEG-006", "PT-LEG-007",
+)  # fmt: skip
+"""Rules one of which has failed where an index tensor cannot be read."""
+
+ReadStorage = Callable[[int, int], bytes]
+"""Read bytes of one storage: offset and length, both inside the storage."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFault:
+    """A value that an index tensor must not hold. ``span`` are its bytes in the file, the whole record where it is deflated."""
+
+    tensor: str | None
+    record: str | None
+    span: Span
+    detail: str
+
+
+class _Unreadable(Exception):
+    """The bytes of an index tensor cannot be had; ``limit`` where it is a limit that stands against it."""
+
+    def __init__(self, limit: str | None = None) -> None:
+        super().__init__(limit)
+        self.limit = limit
+
+
+class _Values:
+    """The values of index tensors, in one byte order."""
+
+    def __init__(self, document: TorchDocument, order: str) -> None:
+        self.document = document
+        self.swap = order != sys.byteorder
+        self.left = MOST_READ * document.source.size
+
+    def faults(self, name: str | None, expected: IndexRange) -> Iterator[IndexFault]:
+        """The first bad value of each row. Raises :class:`_Unreadable`."""
+        tensor = expected.tensor
+        end, storage = tensor.view_byte_count, tensor.storage
+        if end is None or storage is None or tensor.dtype is None or tensor.dtype.name not in TYPE_CODES:
+            raise _Unreadable
+        if end > (storage.stored_size or 0) or end > (storage.byte_count or 0):
+            raise _Unreadable
+        read = _reader(self.document, storage)
+        rows = list(_rows(tensor)) if len(expected.limits) > 1 else _rows(tensor)
+        shared = min(expected.limits, default=0)
+        for row, places in enumerate(rows):
+            limit = expected.limits[row] if isinstance(rows, list) and len(rows) == len(expected.limits) else shared
+            found = self._compressed(read, tensor, places, limit, expected.total) if expected.compressed else None
+            if not expected.compressed:
+                found = self._plain(read, tensor, places, limit)
+            if found is not None:
+                span = _place(self.document, storage, found[0] * tensor.dtype.size, tensor.dtype.size)
+                yield IndexFault(name, storage.record, span, f"{tensor.name}: {found[1]}")
+
+    def _plain(self, read: ReadStorage, tensor: Tensor, places: range, limit: int) -> tuple[int, str] | None:
+        for start, values in self._chunks(read, tensor, places):
+            if min(values) < 0 or max(values) >= limit:
+                index = next(i for i, value in enumerate(values) if not 0 <= value < limit)
+                return places[start + index], f"{values[index]} where 0 to {limit - 1} is possible"
+        return None
+
+    def _compressed(self, read: ReadStorage, tensor: Tensor, places: range, most: int, total: int) -> tuple[int, str] | None:
+        before = 0
+        for start, values in self._chunks(read, tensor, places):
+            if start == 0 and values[0] != 0:
+                return places[0], f"begins with {values[0]} instead of 0"
+            for index, (left, right) in enumerate(pairwise((before, *values))):
+                if not 0 <= right - left <= most:
+                    return places[start + index], f"goes from {left} to {right}, where a row or column has 0 to {most} entries"
+            before = values[-1]
+        if len(places) and before != total:
+            return places[-1], f"ends with {before} instead of {total}"
+        return None
+
+    def _chunks(self, read: ReadStorage, tensor: Tensor, places: range) -> Iterator[tuple[int, array[int]]]:
+        """(index of the first one, values). ``places`` are elements of the storage."""
+        assert tensor.dtype is not None
+        size = tensor.dtype.size
+        per_chunk = max(1, CHUNK // places.step)
+        for start in range(0, len(places), per_chunk):
+            part = places[start : start + per_chunk]
+            length = (part[-1] - part[0] + 1) * size
+            self.left -= length
+            if self.left < 0:
+                raise _Unreadable("bytes of index tensors")
+            data = read(part[0] * size, length)
+            if len(data) < length:
+                raise _Unreadable
+            values = array(TYPE_CODES[tensor.dtype.name], data)
+            if self.swap:
+                values.byteswap()
+            yield start, values[:: places.step]
+
+
+def _reader(document: TorchDocument, storage: Storage) -> ReadStorage:
+    """Where to read a storage. Raises :class:`_Unreadable`."""
+    span = storage.span
+    if span is not None:
+        return lambda offset, length: document.source.read_at(span.offset + offset, min(length, span.length - offset))
+    index = next((at for at, record in enumerate(document.records) if record.name == storage.record), None)
+    most = Limits().inflated_bytes
+    if index is None or document.records[index].method != "deflated":
+        raise _Unreadable
+    if document.records[index].size > most:
+        raise _Unreadable("inflated_bytes")
+    inflated = contents(document, index, most)
+    data = inflated[0] if inflated is not None else b""
+    return lambda offset, length: data[offset : offset + length]
+
+
+def _place(document: TorchDocument, storage: Storage, offset: int, length: int) -> Span:
+    if storage.span is not None:
+        return Span(storage.span.offset + offset, length)
+    record = next((record for record in document.records if record.name == storage.record), None)
+    return record.span if record is not None and record.span is not None else Span(0, 0)
+
+
+def _rows(tensor: Tensor) -> Iterator[range]:
+    """The elements of the storage that each run along the last dimension looks at.
+
+    A dimension of stride 0 shows the same again and again: it is looked at once. Dimensions of size 1 add nothing, so that
+    the others are few: their product is at most the number of elements of the storage.
+    """
+    assert tensor.shape is not None and tensor.stride is not None and tensor.storage_offset is not None
+    sizes = [(min(size, 1) if step == 0 else size, step) for size, step in zip(tensor.shape, tensor.stride, strict=True)]
+    count, step = sizes[-1]
+    outer = [(size, step) for size, step in sizes[:-1] if size != 1]
+    for start in _starts(tensor.storage_offset, outer):
+        yield range(start, start + count * max(step, 1), max(step, 1))
+
+
+def _starts(offset: int, dimensions: list[tuple[int, int]]) -> Iterator[int]:
+    if not dimensions:
+        yield offset
+        return
+    size, step = dimensions[0]
+    for at in range(size):
+        yield from _starts(offset + at * step, dimensions[1:])
+
+
+def byte_orders(document: TorchDocument) -> tuple[str, ...]:
+    """The byte orders that the numbers in storages may have: the stated one, else both."""
+    stated = document.texts.get("byteorder")
+    if document.zip is None or stated == b"little":
+        return ("little",)  # legacy streams are little-endian from every host
+    return ("big",) if stated == b"big" else ("little", "big")
+
+
+def read_index_values(document: TorchDocument) -> None:
+    """Fill the fact ``index-values`` (a list of :class:`IndexFault`) and state the evidence of that name."""
+    wanted = [pair for pair in every_tensor(document) if pair[1].layout == COO or pair[1].layout in COMPRESSED]
+    found: tuple[list[IndexFault], Evidence] = ([], COMPLETE if wanted else ABSENT)
+    for order in reversed(byte_orders(document)):
+        # Little comes last: where neither order fits, its faults are the ones told.
+        found = _try(document, order, wanted)
+        if not found[0]:
+            break
+    document.facts["index-values"], document.evidence["index-values"] = found
+
+
+def _try(
+    document: TorchDocument, order: str, wanted: list[tuple[str | None, Tensor]]
+) -> tuple[list[IndexFault], Evidence]:  # fmt: skip
+    values = _Values(document, order)
+    faults: list[IndexFault] = []
+    evidence = COMPLETE if wanted else ABSENT
+    for name, tensor in wanted:
+        ranges = index_ranges(tensor)
+        if not ranges:
+            evidence = Evidence("partial", Reason.BLOCKED, BLOCKERS)
+        for expected in ranges:
+            try:
+                faults += values.faults(name, expected)
+            except _Unreadable as error:
+                limit = Evidence("partial", Reason.LIMIT, detail=error.limit)
+                evidence = limit if error.limit is not None else Evidence("partial", Reason.BLOCKED, BLOCKERS)
+        if len(faults) >= MOST_FAULTS:
+            break
+    return faults, evidence

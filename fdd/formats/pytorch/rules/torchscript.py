@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rules on TorchScript archives (PT-TS)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fdd.core.rule import Violation, at
+from fdd.core.span import Span
+from fdd.formats.pytorch.document import TorchDocument
+from fdd.formats.pytorch.rules.catalogue import SCRIPT, rule
+from fdd.formats.pytorch.torchscript import FIRST_BYTECODE, LAST_BYTECODE, ScriptFacts
+
+CURRENT = SCRIPT - {"torchscript-json"}
+JSON = frozenset({"torchscript-json"})
+MOBILE = frozenset({"torchscript-mobile"})
+LAST_PICKLED_BYTECODE = 8
+"""Bytecode version 9 is written as FlatBuffers only."""
+
+
+def _script(document: TorchDocument) -> ScriptFacts:
+    facts = document.facts["script"]
+    assert isinstance(facts, ScriptFacts)
+    return facts
+
+
+@rule(
+    "PT-TS-001",
+    "script-record-missing",
+    axis="valid",
+    level="error",
+    clause="script.records",
+    kinds=CURRENT,
+    needs=("inventory",),
+    title="data.pkl, constants.pkl and code are all there.",
+    message="there is no {missing} beside the other records of a TorchScript archive",
+    remedy="Get the file again from its source: torch.jit.load refuses it.",
+)
+def script_record_missing(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: torch.jit.load needs all three; an archive without one of them was damaged or edited.
+
+    References: format.md 3.4.
+    """
+    for name in ("data.pkl", "constants.pkl"):
+        if document.find(name) is None:
+            yield at(missing=name)
+    if not any(record.role == "code" for record in document.records):
+        yield at(missing="code/")
+
+
+@rule(
+    "PT-TS-002",
+    "class-without-code",
+    axis="valid",
+    level="error",
+    clause="script.code",
+    kinds=CURRENT,
+    needs=("storages",),
+    per="place",
+    title="Every class below __torch__ has its code file.",
+    message="the class {name} has no code: record {expected} is missing",
+    remedy="Get the file again from its source: torch.jit.load ends with `Unknown type name`.",
+)
+def class_without_code(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: the code in the archive is the program; without it the model cannot be rebuilt.
+
+    References: format.md 3.4.
+    """
+    for name, expected, span, record in _script(document).missing_code:
+        yield at(span, record=record, name=name, expected=expected)
+
+
+@rule(
+    "PT-TS-004",
+    "code-not-text",
+    axis="valid",
+    level="error",
+    clause="script.code",
+    kinds=SCRIPT,
+    needs=("directory",),
+    per="record",
+    title="Code files are UTF-8 text.",
+    message="the code is not UTF-8 text",
+    remedy="Get the file again from its source.",
+)
+def code_not_text(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: the reader of TorchScript takes code as UTF-8; other bytes are damage.
+
+    References: format.md 3.4.
+    """
+    for record, span in _script(document).undecodable:
+        yield at(span, record=record)
+
+
+@rule(
+    "PT-TS-005",
+    "script-record-deflated",
+    axis="valid",
+    level="warning",
+    clause="script.records",
+    kinds=SCRIPT,
+    needs=("directory",),
+    title="Only code and debug records are deflated.",
+    message="the record is deflated; torch deflates code and debug records only",
+    remedy="Nothing is lost. The archive was written again by another tool; memory-mapped loading is not possible.",
+)
+def script_record_deflated(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: it tells that another tool made the archive, and storages can no longer be mapped into memory.
+
+    References: format.md 3.4.
+    """
+    for record in document.records:
+        if record.method == "deflated" and record.role not in ("code", "debug"):
+            yield at(record.span, record=record.name)
+
+
+@rule(
+    "PT-TS-006",
+    "bytecode-version-unknown",
+    axis="valid",
+    level="error",
+    clause="script.bytecode",
+    kinds=MOBILE,
+    needs=("objects",),
+    title="The bytecode version is one that readers know.",
+    message="bytecode version {version} is outside 4 to 9",
+    remedy="The file is damaged, or was written by a release newer than this tool knows.",
+)
+def bytecode_version_unknown(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: the mobile reader refuses versions it does not know.
+
+    References: format.md 3.2, row 9.
+    """
+    facts = _script(document)
+    if facts.bytecode_version is not None and not FIRST_BYTECODE <= facts.bytecode_version <= LAST_BYTECODE:
+        yield at(facts.bytecode_span, version=facts.bytecode_version)
+
+
+@rule(
+    "PT-TS-009",
+    "bytecode-version-of-flatbuffers",
+    axis="valid",
+    level="warning",
+    clause="script.bytecode",
+    kinds=MOBILE,
+    needs=("objects",),
+    title="Bytecode in pickle form has a version up to 8.",
+    message="bytecode version {version} in pickle form: torch writes it as FlatBuffers only",
+    remedy="Find out what wrote the file.",
+)
+def bytecode_version_of_flatbuffers(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: no released torch writes this combination.
+
+    References: format.md 3.2, row 9.
+    """
+    facts = _script(document)
+    if facts.bytecode_version is not None and LAST_PICKLED_BYTECODE < facts.bytecode_version <= LAST_BYTECODE:
+        yield at(facts.bytecode_span, version=facts.bytecode_version)
+
+
+@rule(
+    "PT-TS-010",
+    "bytecode-without-version",
+    axis="advice",
+    level="info",
+    clause="script.bytecode",
+    kinds=MOBILE,
+    needs=("objects",),
+    title="The bytecode states its version.",
+    message="the bytecode states no version: written by torch 1.5 or 1.6, which current mobile readers refuse",
+    remedy="Keep the file; load it with torch.jit.load, which does not need the bytecode.",
+)
+def bytecode_without_version(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: the mobile interpreter of today cannot run it.
+
+    References: format.md 3.2, row 9.
+    """
+    facts = _script(document)
+    if facts.bytecode_span is not None and facts.bytecode_version is None:
+        yield at(facts.bytecode_span)
+
+
+@rule(
+    "PT-TS-007",
+    "script-global-foreign",
+    axis="valid",
+    level="warning",
+    clause="script.pickles",
+    kinds=CURRENT,
+    needs=("pickle",),
+    per="place",
+    title="The pickles name only classes with code, and torch's own helpers.",
+    message="the global {name} has no code in the archive and is no helper of torch",
+    remedy="Do not load the file with torch.load; torch.jit.load ends with `Unknown type name`.",
+)
+def script_global_foreign(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: the reader of TorchScript imports nothing and fails here; torch.load may import.
+
+    References: format.md 3.4, 6.8.
+    """
+    for use in document.globals:
+        if use.role in ("object", "constants", "attributes", "bytecode", "traced-inputs") and use.grade != "listed":
+            yield at(use.span, record=use.record, name=use.path)
+
+
+@rule(
+    "PT-TS-008",
+    "model-json-superseded",
+    axis="advice",
+    level="warning",
+    clause="script.model-json",
+    kinds=JSON,
+    needs=("ends",),
+    title="The archive is not of the superseded form with model.json.",
+    message="TorchScript of torch 1.0 to 1.2 (model.json): torch since 1.10 or so refuses it",
+    remedy="Keep the file, and make a copy in the current form with a torch that still reads it (1.3 to 1.9).",
+)
+def model_json_superseded(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: current torch answers `Legacy model format is not supported`.
+
+    References: history.md, surprise 6; format.md 3.2, row 11.
+    """
+    index = document.find("model.json")
+    yield at(document.records[index].span if index is not None else Span(0, 0), record="model.json")
+
+
+@rule(
+    "PT-TS-011",
+    "model-json-unreadable",
+    axis="valid",
+    level="error",
+    clause="script.model-json",
+    kinds=JSON,
+    needs=("directory",),
+    title="model.json is JSON with tensors and a main module.",
+    message="model.json cannot be used: {why}",
+    remedy="Get the file again from its source.",
+)
+def model_json_unreadable(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: everything in the archive is found through this record.
+
+    References: format.md 3.2, row 11; history.md, table 2.
+    """
+    facts = _script(document)
+    index = document.find("model.json")
+    if facts.json_fault is not None and index is not None:
+        record = document.records[index]
+        yield at(record.span, record=record.name, why=facts.json_fault)
+
+
+@rule(
+    "PT-TS-012",
+    "model-json-tensor-missing",
+    axis="valid",
+    level="error",
+    clause="script.model-json",
+    kinds=JSON,
+    needs=("inventory",),
+    per="place",
+    title="Every tensor of model.json has its record, large enough.",
+    message="{what}",
+    remedy="Get the file again from its source: these weights are not in it.",
+)
+def model_json_tensor_missing(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: the weights are not there.
+
+    References: format.md 3.2, row 11.
+    """
+    for name, record in _script(document).missing_tensors:
+        yield at(tensor=name, record=record, what="the tensor has no record")
+    for tensor in document.tensors:
+        storage, need = tensor.storage, tensor.view_byte_count
+        if storage is not None and storage.stored_size is not None and need is not None and need > storage.stored_size:
+            what = f"the tensor needs {need} bytes, its record holds {storage.stored_size}"
+            yield at(storage.span, record=storage.record, tensor=tensor.name, what=what)
+        elif tensor.function == "model.json" and (tensor.shape is None or tensor.stride is None or tensor.dtype is None):
+            yield at(tensor=tensor.name, what="the tensor has no usable type, size or stride")
