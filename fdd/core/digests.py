@@ -56,3 +56,8 @@ def crc32_function() -> Callable[[bytes | memoryview, int], int]:
         return zlib.crc32
     fast: Callable[[bytes | memoryview, int], int] = isal_zlib.crc32
     return fast
+
+
+def has_fast_crc32() -> bool:
+    """Whether the CRC-32 is so fast that it needs no thread of its own."""
+    return crc32_function() is not zlib.crc32

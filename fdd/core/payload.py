@@ -8,22 +8,24 @@ overlap (only bad files have such) and may lie in any order; every byte of the f
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fdd.core.digests import Hasher, crc32_function, new_hasher
-from fdd.core.source import CHUNK, ByteSource
+from fdd.core.digests import Hasher, crc32_function, has_fast_crc32, new_hasher
+from fdd.core.ring import Consumer, run_ring
+from fdd.core.source import CHUNK, ByteSource, FileSource
 from fdd.core.span import Span
 
-_ZEROS = bytes(CHUNK)
+THREADS_FROM = 8 << 20
+"""Bytes from which threads pay: below, handing over costs more than the second core gains."""
 
 
 class Tap(Protocol):
-    """Anything that wants to see the bytes of a part as they pass."""
+    """Anything that wants to see the bytes of a part as they pass, in order; they are not kept valid afterwards."""
 
     def update(self, data: memoryview) -> None:
-        """Take the next bytes, in order."""
+        """Take the next bytes."""
         ...
 
 
@@ -32,26 +34,87 @@ class Part:
     """A span whose bytes are to be checked, and what came out.
 
     ``deflated`` parts are inflated on the way; digests, CRC, ``size`` and ``all_zero`` then speak of what came out.
+    ``watch_zeros`` asks for ``all_zero``, which stays None otherwise.
     """
 
     span: Span
     deflated: bool = False
     algorithms: tuple[str, ...] = ()
     taps: tuple[Tap, ...] = ()
+    watch_zeros: bool = False
     crc32: int = 0
     size: int = 0
-    all_zero: bool = True
+    all_zero: bool | None = None
     digests: dict[str, str] = field(default_factory=dict)
     fault: str | None = None
     """For deflated parts: why inflating stopped, or what was left over."""
 
 
-class _Reader:
-    """Feeds one part."""
+def read_payload(source: ByteSource, parts: Iterable[Part], algorithms: tuple[str, ...] = ()) -> dict[str, str]:
+    """Read the whole file once, fill every part, and return the digests of the file.
+
+    Without ``algorithms`` only the spans of the parts are read. Raises :class:`SourceError` where reading fails.
+    Parts that reach behind the end of the file are read as far as there are bytes. Large files on disk are read by
+    one thread while others hash: each digest of the file is one serial chain, and a second core takes the parts.
+    """
+    parts = list(parts)
+    spans = [Span(0, source.size)] if algorithms else _merged(part.span for part in parts)
+    source.will_read(spans)
+    hashers = {name: new_hasher(name) for name in algorithms}
+    threaded = isinstance(source, FileSource) and sum(span.length for span in spans) >= THREADS_FROM
+    if threaded:
+        assert isinstance(source, FileSource)
+        run_ring(source.read_into, spans, _consumers(list(hashers.values()), parts))
+    else:
+        one = _Everything(list(hashers.values()), _Sweep([_PartReader(part) for part in parts]))
+        for offset, chunk in _chunks(source, spans):
+            one.feed(offset, chunk)
+        one.finish()
+    return {name: hasher.hexdigest() for name, hasher in hashers.items()}
+
+
+def _consumers(hashers: list[Hasher], parts: list[Part]) -> Sequence[Consumer]:
+    """One thread for each digest of the file, one for the parts; a slow CRC-32 gets its own."""
+    consumers: list[Consumer] = [_Everything([hasher], None) for hasher in hashers]
+    if has_fast_crc32():
+        consumers.append(_Everything([], _Sweep([_PartReader(part) for part in parts])))
+        return consumers
+    # The CRC-32 of zlib takes half as long as SHA-256 (performance.md 1.1): beside it, it would be the longest chain.
+    plain = [part for part in parts if not part.deflated]
+    consumers.append(_Everything([], _Sweep([_PartReader(part, crc=part.deflated) for part in parts])))
+    consumers.append(_Everything([], _Sweep([_CrcReader(part) for part in plain])))
+    return consumers
+
+
+class _Feeder(Protocol):
+    part: Part
+
+    def feed(self, data: memoryview) -> None: ...
+
+    def finish(self) -> None: ...
+
+
+class _CrcReader:
+    """Computes nothing but the CRC-32 of a stored part."""
 
     def __init__(self, part: Part) -> None:
         self.part = part
         self._crc32 = crc32_function()
+
+    def feed(self, data: memoryview) -> None:
+        self.part.crc32 = self._crc32(data, self.part.crc32)
+
+    def finish(self) -> None:
+        """Nothing is left to do."""
+
+
+class _PartReader:
+    """Feeds one part."""
+
+    def __init__(self, part: Part, *, crc: bool = True) -> None:
+        self.part = part
+        part.all_zero = True if part.watch_zeros else None
+        self._crc32: Callable[[bytes | memoryview, int], int] | None = crc32_function() if crc else None
         self._hashers: dict[str, Hasher] = {name: new_hasher(name) for name in part.algorithms}
         self._inflater = zlib.decompressobj(-zlib.MAX_WBITS) if part.deflated else None
 
@@ -84,10 +147,11 @@ class _Reader:
 
     def _take(self, data: memoryview) -> None:
         part = self.part
-        part.crc32 = self._crc32(data, part.crc32)
+        if self._crc32 is not None:
+            part.crc32 = self._crc32(data, part.crc32)
         part.size += len(data)
         if part.all_zero:
-            part.all_zero = data == memoryview(_ZEROS)[: len(data)]
+            part.all_zero = data.tobytes().count(0) == len(data)
         for hasher in self._hashers.values():
             hasher.update(data)
         for tap in part.taps:
@@ -99,43 +163,53 @@ class _Reader:
         self.part.digests = {name: hasher.hexdigest() for name, hasher in self._hashers.items()}
 
 
-def read_payload(source: ByteSource, parts: Iterable[Part], algorithms: tuple[str, ...] = ()) -> dict[str, str]:
-    """Read the whole file once, fill every part, and return the digests of the file.
+class _Sweep:
+    """Hands each chunk to the parts it touches; chunks come in ascending order."""
 
-    Without ``algorithms`` only the spans of the parts are read. Raises :class:`SourceError` where reading fails.
-    Parts that reach behind the end of the file are read as far as there are bytes.
-    """
-    hashers = {name: new_hasher(name) for name in algorithms}
-    waiting = sorted((_Reader(part) for part in parts), key=lambda reader: reader.part.span, reverse=True)
-    for reader in waiting:
-        if reader.part.span.length == 0:
-            reader.finish()
-    waiting = [reader for reader in waiting if reader.part.span.length]
-    active: list[_Reader] = []
-    for offset, chunk in _chunks(source, waiting, whole=bool(hashers)):
-        for hasher in hashers.values():
-            hasher.update(chunk)
+    def __init__(self, readers: Iterable[_Feeder]) -> None:
+        self._waiting = sorted(readers, key=lambda reader: reader.part.span, reverse=True)
+        self._active: list[_Feeder] = []
+
+    def feed(self, offset: int, chunk: memoryview) -> None:
         end = offset + len(chunk)
-        while waiting and waiting[-1].part.span.offset < end:
-            active.append(waiting.pop())
-        still: list[_Reader] = []
-        for reader in active:
+        while self._waiting and self._waiting[-1].part.span.offset < end:
+            self._active.append(self._waiting.pop())
+        still: list[_Feeder] = []
+        for reader in self._active:
             span = reader.part.span
-            reader.feed(chunk[max(span.offset, offset) - offset : min(span.end, end) - offset])
+            if span.length:
+                reader.feed(chunk[max(span.offset, offset) - offset : min(span.end, end) - offset])
             if span.end <= end:
                 reader.finish()
             else:
                 still.append(reader)
-        active = still
-    for reader in active + waiting:
-        reader.finish()
-    return {name: hasher.hexdigest() for name, hasher in hashers.items()}
+        self._active = still
+
+    def finish(self) -> None:
+        for reader in self._active + self._waiting:
+            reader.finish()
+        self._active, self._waiting = [], []
 
 
-def _chunks(source: ByteSource, readers: list[_Reader], *, whole: bool) -> Iterator[tuple[int, memoryview]]:
-    """Yield the chunks of the file, or only those of the merged spans of the readers."""
-    spans = [Span(0, source.size)] if whole else _merged(reader.part.span for reader in readers)
-    source.will_read(spans)
+class _Everything:
+    """A consumer: digests of the whole, and perhaps a sweep over parts."""
+
+    def __init__(self, hashers: list[Hasher], sweep: _Sweep | None) -> None:
+        self._hashers = hashers
+        self._sweep = sweep
+
+    def feed(self, offset: int, chunk: memoryview) -> None:
+        for hasher in self._hashers:
+            hasher.update(chunk)
+        if self._sweep is not None:
+            self._sweep.feed(offset, chunk)
+
+    def finish(self) -> None:
+        if self._sweep is not None:
+            self._sweep.finish()
+
+
+def _chunks(source: ByteSource, spans: list[Span]) -> Iterator[tuple[int, memoryview]]:
     for span in spans:
         position = span.offset
         for piece in source.stream(span):

@@ -183,6 +183,16 @@ class FileSource(_Source):
             position += len(piece)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
+    def read_into(self, target: memoryview, offset: int) -> int:
+        """Fill ``target`` from ``offset`` as far as one read gives bytes, and return their count (0 at the end)."""
+        try:
+            got = os.preadv(self._descriptor, [target], offset)
+        except OSError as error:
+            raise SourceError(f"read error at offset {offset}: {error.strerror or error}", offset=offset) from error
+        self.reads += 1
+        self.bytes_read += got
+        return got
+
     def check_unchanged(self) -> None:
         """Raise :class:`SourceError` if size, time of change or identity of the file differ from when it was opened."""
         if _stamp(os.fstat(self._descriptor)) != self._stamp:

@@ -75,7 +75,9 @@ def test_nesting_is_exact(kind: str, levels: int) -> None:
     assert run(_nested(kind, levels)).deepest == levels
 
 
-@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize(
+    "kind", ["lists by APPEND", "lists by APPENDS", "tuples by TUPLE", "tuples by TUPLE1", "dicts by DICT", "lists from the top"]
+)
 def test_very_deep_nesting_is_counted_walked_and_freed(kind: str) -> None:
     data = _nested(kind, _DEEP)
     facts = run(data, limits=_WIDE)
@@ -249,7 +251,7 @@ def test_probing_is_cheap() -> None:
     assert time.perf_counter() - begin < 0.5
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(st.binary(max_size=200), st.integers(0, 10))
 def test_any_bytes_are_read_without_an_exception(data: bytes, start: int) -> None:
     limits = Limits(pickle_nodes=50, pickle_stack=20, pickle_nesting=5)

@@ -25,7 +25,7 @@ from fdd.pickles.walk import CONTAINERS, nesting, walk
 from tests.pickles.values import rebuilt, values
 
 protocols = st.integers(0, 5)
-_examples = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+_examples = settings(deadline=None, max_examples=70, suppress_health_check=[HealthCheck.too_slow])
 
 
 def _written(value: object, protocol: int, *, in_python: bool) -> bytes:
@@ -129,7 +129,7 @@ def _damaged(draw: st.DrawFn) -> bytes:
     return bytes(data)
 
 
-@settings(_examples, max_examples=300)
+@settings(_examples, max_examples=150)
 @given(_streams | _damaged())
 def test_the_loop_and_the_handlers_agree_on_any_bytes(data: bytes) -> None:
     limits = Limits(pickle_nesting=12)
@@ -146,7 +146,7 @@ class _Refusing(pickle._Unpickler):
         raise NotImplementedError
 
 
-@settings(_examples, max_examples=300)
+@settings(_examples, max_examples=150)
 @given(_damaged() | _streams)
 def test_what_cpython_reads_has_no_fatal_fault(data: bytes) -> None:
     """The unpickler in Python is the oracle: it does not reserve memory by index or length."""

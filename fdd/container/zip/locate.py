@@ -109,7 +109,7 @@ class _Search:
     def _without_signature(self, start: int) -> tuple[Walk, int] | None:
         """As many entries as stated from ``start`` on, although the first has a damaged signature."""
         walk = self.walk(start) if 0 <= start < self.limit else None
-        if walk is None or len(walk.entries) != self.count or walk.entries[0].span.offset != start:
+        if walk is None or not walk.entries or len(walk.entries) != self.count or walk.entries[0].span.offset != start:
             return None
         return walk, self._base(walk)
 

@@ -12,6 +12,7 @@ from fdd.formats.pytorch.evidence import zip_evidence
 from fdd.formats.pytorch.executorch import open_executorch
 from fdd.formats.pytorch.export import read_program
 from fdd.formats.pytorch.identify import ZIP_KINDS
+from fdd.formats.pytorch.legacy import open_legacy
 from fdd.formats.pytorch.mobile import open_mobile
 from fdd.formats.pytorch.names import SCRIPT_KINDS, VERSION_NAMES
 from fdd.formats.pytorch.nested import judge_archives
@@ -19,8 +20,9 @@ from fdd.formats.pytorch.objects import read_objects
 from fdd.formats.pytorch.package import read_model_archive, read_package
 from fdd.formats.pytorch.pickled import collect_globals, run_pickle
 from fdd.formats.pytorch.readings import find_other_readings
-from fdd.formats.pytorch.serialization_id import HEAD_LENGTH, IdRecord, check
+from fdd.formats.pytorch.serialization_id import check_archive
 from fdd.formats.pytorch.shards import split_archives
+from fdd.formats.pytorch.tarred import open_tarred
 from fdd.formats.pytorch.torchscript import read_script
 from fdd.formats.pytorch.zipped import open_zip, probe_orphans
 
@@ -45,6 +47,10 @@ def open_document(probe: Probe, identification: Identification) -> TorchDocument
         judge_archives(document, probe, archives)
     elif identification.kind in ZIP_KINDS and probe.zip is not None:
         document = _open_archive(probe, identification)
+    elif identification.kind == "torch-legacy":
+        document = open_legacy(probe, identification)
+    elif identification.kind == "torch-tar":
+        document = open_tarred(probe, identification)
     elif identification.kind == "pickle":
         document = _open_pickle(probe, identification)
     elif identification.kind == "mobile-flatbuffer":
@@ -69,7 +75,7 @@ def _open_archive(probe: Probe, identification: Identification) -> TorchDocument
     _read_special(document, probe)
     if probe.zip.local_headers_read and not python_made(document):
         document.canonical = compare(probe.source, probe.zip)
-    _check_id(document)
+    document.id_facts = check_archive(probe.source, probe.zip)
     version = next((document.texts[name] for name in VERSION_NAMES if name in document.texts), None)
     identification.version = version.decode("ascii", "replace").strip() if version else None
     zip_evidence(document, probe.depth)
@@ -91,26 +97,6 @@ def _read_special(document: TorchDocument, probe: Probe) -> None:
 def python_made(document: TorchDocument) -> bool:
     """Whether Python's zipfile made it by design: .pt2 of torch 2.1 to 2.7, and TorchServe archives."""
     return document.kind == "mar" or (document.kind == "pt2" and not document.root)
-
-
-def _check_id(document: TorchDocument) -> None:
-    text = document.texts.get(".data/serialization_id")
-    if text is None:
-        return
-    own = document.find(".data/serialization_id")
-    records = []
-    for index, record in enumerate(document.records):
-        stored = document.zip_record(index)
-        if index == own or stored.entry is None:
-            continue
-        head = (
-            document.source.read_at(record.span.offset, HEAD_LENGTH)
-            if record.span is not None and record.size >= HEAD_LENGTH
-            else None
-        )
-        name = document.local_name(record.name).encode()
-        records.append((record.span or Span(0, 0), IdRecord(name, record.crc32 or 0, record.size, stored.entry.method, head)))
-    document.id_facts = check(text, (record for _, record in sorted(records, key=lambda pair: pair[0])))
 
 
 def _open_pickle(probe: Probe, identification: Identification) -> TorchDocument:

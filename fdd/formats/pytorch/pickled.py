@@ -235,7 +235,8 @@ def _only_prose(data: bytes, limits: Limits) -> bool:
 def collect_globals(document: TorchDocument, script_classes: frozenset[str] = frozenset()) -> None:
     """Fill ``document.globals`` from the event logs of all pickles, in stream order, and state the evidence `safety`.
 
-    ``script_classes`` are modules that have a code file in the archive (those the reader of scripts found are added). In the pickles of the TorchScript family they,
+    ``script_classes`` are modules that have a code file in the archive; those the reader of scripts found are added. In
+    the pickles of the TorchScript family they,
     everything below `__torch__` and the helpers of `torch.jit._pickle` are listed: their reader imports nothing.
     """
     script = document.kind in SCRIPT_KINDS

@@ -3,15 +3,21 @@
 
 from __future__ import annotations
 
-from fdd.container.zip.structs import END_SIGNATURE, LOCAL_HEADER_SIGNATURE
+from fdd.container.zip import read_directory, read_local_headers
+from fdd.container.zip.structs import END_SIGNATURE, LOCAL_HEADER_SIGNATURE, METHOD_DEFLATED
+from fdd.core.source import SliceSource
 from fdd.core.span import Span
+from fdd.core.text import decode_name
 from fdd.formats.probe import Probe
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.pickled import probe_hidden
+from fdd.formats.pytorch.zipped import inflate, readable
 from fdd.pickles import looks_like_pickle
 
 LOOKED_AT = 1 << 20
 """Bytes of a prefix or tail that are searched for another archive, at each of its ends."""
+ZIP = "a ZIP archive"
+FLATBUFFERS = frozenset({"mobile-flatbuffer", "executorch"})
 TAR_MAGIC = b"ustar"
 TAR_MAGIC_OFFSET = 257
 
@@ -23,14 +29,17 @@ def other_reading(data: bytes) -> str | None:
     if looks_like_pickle(data):
         return "a pickle"
     if LOCAL_HEADER_SIGNATURE in data or END_SIGNATURE in data:
-        return "a ZIP archive"
+        return ZIP
     return None
 
 
 def find_other_readings(document: TorchDocument, probe: Probe) -> None:
-    """State what stands before and behind the archive that other readers would take for the file."""
+    """State what stands before and behind the file's own structure that other readers would take for the file."""
     facts = probe.zip
-    if facts is None or document.zip is None:
+    if document.zip is None:
+        _beside_other_kinds(document, probe)
+        return
+    if facts is None:
         return
     for region in facts.regions:
         if region.what in ("prefix", "trailing") and region.span.length:
@@ -40,12 +49,45 @@ def find_other_readings(document: TorchDocument, probe: Probe) -> None:
     _zip_as_pickle(document, probe)
 
 
+def _beside_other_kinds(document: TorchDocument, probe: Probe) -> None:
+    """What a legacy stream, a tar or a FlatBuffers file is besides."""
+    if document.legacy is not None:
+        # Pickles behind a legacy stream are further saves, or rest (contract, section 6).
+        rest = document.legacy.rest
+        if rest is not None and rest.length and not looks_like_pickle(probe.source.read_at(rest.offset, LOOKED_AT)):
+            _look(document, probe, rest)
+    elif document.tar is not None:
+        if document.tar.trailing.length:
+            _look(document, probe, document.tar.trailing)
+    elif document.kind in FLATBUFFERS and probe.zip is not None and probe.zip.records:
+        document.foreign_reading.append((ZIP, Span(0, probe.source.size)))
+        _probe_archive(document, probe, Span(0, probe.source.size))
+
+
+def _probe_archive(document: TorchDocument, probe: Probe, span: Span) -> None:
+    """Run the pickles in the records of an archive that the file holds besides."""
+    source = SliceSource(probe.source, span)
+    facts = read_directory(source, probe.limits)
+    read_local_headers(source, facts, probe.limits)
+    for record in (*facts.records, *facts.unlisted):
+        document.has_code = True
+        if record.payload is None or not readable(record):
+            document.followed = False
+            continue
+        place = Span(span.offset + record.payload.offset, record.payload.length)
+        deflated = METHOD_DEFLATED in (copy.method for copy in (record.entry, record.local) if copy is not None)
+        data = inflate(probe.source, place, probe.limits.inflated_bytes) if deflated else None
+        probe_hidden(document, place, decode_name(record.name), probe.limits, data)
+
+
 def _look(document: TorchDocument, probe: Probe, span: Span) -> None:
     what = other_reading(probe.source.read_at(span.offset, min(span.length, LOOKED_AT)))
     if what is None and span.length > LOOKED_AT:
         what = other_reading(probe.source.read_at(span.end - LOOKED_AT, LOOKED_AT))
     if what is not None:
         document.foreign_reading.append((what, span))
+    if what == ZIP and document.zip is None:
+        _probe_archive(document, probe, span)
 
 
 def _zip_as_pickle(document: TorchDocument, probe: Probe) -> None:

@@ -27,8 +27,6 @@ from fdd.limits import Limits
 from fdd.pickles.nodes import Global, ListNode, PersistentId, Value
 from fdd.tensors.model import Storage, StorageUse, Tensor
 
-ENTRY_WINDOW = 512
-"""Bytes read at first for the pickle of one entry; it takes about fifty."""
 NUMBER = 8
 """Bytes of a count, a size, a stride, an offset; the number of dimensions takes four, and four more are not used."""
 PART_RULES = ("PT-TAR-009", "PT-TAR-004", "PT-TAR-001", "PT-TAR-008", "PT-TAR-010", "PT-TAR-002", "PT-TEN-001", *GRAMMAR_RULES)
@@ -101,13 +99,14 @@ class _Parts:
         self._limits = limits
         self._storages: dict[str, Storage] = {}
         self._windows: dict[str, TarView] = {}
+        self._tensor_keys: set[str] = set()
 
     def single(self, name: str) -> PickleRecord | None:
         """Run the one pickle of a member; None where there is no such member."""
         cursor = self._open(name)
         if cursor is None:
             return None
-        pickle = self._run(cursor, self._limits.pickle_bytes)
+        pickle = self._run(cursor)
         if pickle.facts.stopped:
             self._close(cursor)
         return pickle
@@ -154,11 +153,9 @@ class _Parts:
     def _state(self, code: str, span: Span, cursor: _Cursor, detail: str) -> None:
         self._model.faults.append(OlderFault(code, span, cursor.name, detail))
 
-    def _run(self, cursor: _Cursor, window: int = ENTRY_WINDOW) -> PickleRecord:
-        pickle = run_part(
-            self._document, cursor.position, cursor.end, role=TAR_PARTS[cursor.name], record=cursor.name,
-            limits=self._limits, window=window,
-        )  # fmt: skip
+    def _run(self, cursor: _Cursor) -> PickleRecord:
+        role = TAR_PARTS[cursor.name]
+        pickle = run_part(self._document, cursor.position, cursor.end, role=role, record=cursor.name, limits=self._limits)
         cursor.position = pickle.span.end
         return pickle
 
@@ -262,8 +259,9 @@ class _Parts:
         key, storage_key = keys[0], keys[1]
         tensor = self._view(cursor, pickle, storage_key, *numbers)
         tensor.function = kind.path
-        if any(entry.key == key for entry in model.tensors):
+        if key in self._tensor_keys:
             self._state("key-twice", pickle.span, cursor, f"two tensors have the key {key}")
+        self._tensor_keys.add(key)
         span = Span(pickle.span.offset, cursor.position - pickle.span.offset)
         model.tensors.append(TarTensor(key, storage_key, kind.path, span, Span(start, cursor.position - start), tensor))
         return True

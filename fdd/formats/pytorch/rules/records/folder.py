@@ -38,7 +38,7 @@ def outside_top_folder(document: TorchDocument) -> Iterator[Violation]:
     """
     if python_made(document):
         return
-    folder = repr(document.root) if document.root else "that every archive has"
+    folder = document.root or "that every archive has"
     for index, record in enumerate(document.records):
         if not document.root or not document.inside_root(record.name):
             yield at(name_span(document, index), record=record.name, name=record.name, folder=folder)

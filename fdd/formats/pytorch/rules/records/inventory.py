@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from fdd.core.model import COMPLETE
 from fdd.core.rule import Violation, at
@@ -25,6 +26,8 @@ CANONICAL_NAME = re.compile(
 CANONICAL_KEY = re.compile(r"0|[1-9][0-9]*")
 SCRIPT_KEY = re.compile(r"(?:(?:data|tensors|constants|traced_inputs)/)?(?:0|[1-9][0-9]*)(?:\.storage)?")
 """Mobile archives name constants `0.storage` or `constants/0`."""
+ORDER = ("object", "format-version", "storage-alignment", "byteorder", "storage", "version", "serialization-id")
+"""Roles of records in the order in which torch.save writes them; before 1.6 the version came first."""
 LEAST_ADDRESS = 1 << 24
 """Greater numbers are addresses, as writers up to 1.8 used them, and no count of storages."""
 
@@ -87,7 +90,7 @@ def storage_name_not_canonical(document: TorchDocument) -> Iterator[Violation]:
     needs=("objects",),
     per="place",
     title="Pickles refer to storages by plain decimal numbers.",
-    message="the pickle names a storage {key!r}, which is not a plain decimal number",
+    message="the pickle names a storage \"{key}\", which is not a plain decimal number",
     remedy="Do not load the file: a key with a path in it may reach other records or, with careless tools, other files.",
 )
 def storage_key_not_canonical(document: TorchDocument) -> Iterator[Violation]:
@@ -220,27 +223,27 @@ def record_order_unusual(document: TorchDocument) -> Iterator[Violation]:
 
     References: format.md 1.2, 1.4; history.md table 1.
     """
-    ranked = sorted(_ranks(document))
-    for (_, before, name_before), (_, rank, index) in zip(ranked, ranked[1:], strict=False):
-        if rank < before:
-            name, behind = document.records[index].name, document.records[name_before].name
-            yield at(name_span(document, index), record=name, name=name, before=behind)
+    ranks = sorted(_ranks(document))
+    for (_, rank_before, behind), (_, rank, index) in pairwise(ranks):
+        if rank < rank_before:
+            name, before = document.records[index].name, document.records[behind].name
+            yield at(name_span(document, index), record=name, name=name, before=before)
             return
 
 
 def _ranks(document: TorchDocument) -> Iterator[tuple[int, tuple[int, int, str], int]]:
-    """(place in the file, place in torch's order, index) of each known record."""
-    first = min(
-        (record.local.span.offset, index) for index, record in document.zip_records() if record.local is not None
-    )[1] if any(record.local is not None for _, record in document.zip_records()) else 0  # fmt: skip
-    version_first = bool(document.records) and document.records[first].role == "version"
+    """(place in the file, place in torch's order, index) of each record that torch's order knows.
+
+    Storages are in numeric order where `.format_version` says so, else they are sorted as texts.
+    """
+    placed = sorted((record.local.span.offset, index) for index, record in document.zip_records() if record.local is not None)
+    version_first = bool(placed) and document.records[placed[0][1]].role == "version"
     numeric = document.find(".format_version") is not None
-    order = ("object", "format-version", "storage-alignment", "byteorder", "storage", "version", "serialization-id")
-    for index, record in document.zip_records():
-        role, local = document.records[index].role, document.local_name(document.records[index].name)
-        if record.local is None or role not in order:
-            continue
-        number = local.rpartition("/")[2] if role == "storage" else ""
-        place = -1 if role == "version" and version_first else order.index(role)
-        by_number = int(number) if numeric and CANONICAL_KEY.fullmatch(number) and len(number) < 20 else 0
-        yield record.local.span.offset, (place, by_number, "" if numeric else number), index
+    for offset, index in placed:
+        record = document.records[index]
+        number = record.name.rpartition("/")[2] if record.role == "storage" else ""
+        by_number = int(number) if numeric and len(number) < 20 and CANONICAL_KEY.fullmatch(number) else 0
+        if record.role == "version" and version_first:
+            yield offset, (-1, 0, ""), index
+        elif record.role in ORDER:
+            yield offset, (ORDER.index(record.role), by_number, "" if numeric else number), index

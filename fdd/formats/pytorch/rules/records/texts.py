@@ -57,7 +57,7 @@ def _positive(text: bytes) -> int | None:
     needs=("texts",),
     per="record",
     title="The version is a number in decimal digits.",
-    message="the version is {text!r}, not a number in decimal digits",
+    message="the version is \"{text}\", not a number in decimal digits",
     remedy="Get the file again from its source. torch reads some such texts leniently, other readers refuse them.",
 )
 def version_not_a_number(document: TorchDocument) -> Iterator[Violation]:
@@ -151,7 +151,7 @@ def version_unusual(document: TorchDocument) -> Iterator[Violation]:
     kinds=NATIVE,
     needs=("texts",),
     title="The byte order is exactly `little` or `big`.",
-    message="the byte order is {text!r} instead of 'little' or 'big'",
+    message="the byte order is \"{text}\" instead of 'little' or 'big'",
     remedy="Compare with another copy: without this word it is unknown how to read the numbers.",
 )
 def byteorder_unknown(document: TorchDocument) -> Iterator[Violation]:
@@ -173,7 +173,7 @@ def byteorder_unknown(document: TorchDocument) -> Iterator[Violation]:
     kinds=EAGER,
     needs=("texts",),
     title="The format version is a number that is known.",
-    message="the record .format_version says {text!r}; known is 1",
+    message="the record .format_version says \"{text}\"; known is 1",
     remedy="Look for a newer release of fdd, or for the tool that changed the record.",
 )
 def format_version_unknown(document: TorchDocument) -> Iterator[Violation]:
@@ -195,7 +195,7 @@ def format_version_unknown(document: TorchDocument) -> Iterator[Violation]:
     kinds=EAGER,
     needs=("texts",),
     title="The storage alignment is a power of two from 1 to 65536.",
-    message="the record .storage_alignment says {text!r}, which is no power of two from 1 to {most}",
+    message="the record .storage_alignment says \"{text}\", which is no power of two from 1 to {most}",
     remedy="Compare with another copy; readers that compute the places of storages from this number go wrong.",
 )
 def alignment_impossible(document: TorchDocument) -> Iterator[Violation]:
@@ -221,7 +221,7 @@ def alignment_impossible(document: TorchDocument) -> Iterator[Violation]:
     kinds=NATIVE,
     needs=("texts",),
     title="The serialization id is 40 decimal digits: two numbers of 64 bits.",
-    message="the serialization id is {text!r}, not two numbers of 20 digits each",
+    message="the serialization id is \"{text}\", not two numbers of 20 digits each",
     remedy="Nothing is lost. The id of a nightly build of 2023, or of another tool, cannot be checked.",
 )
 def serialization_id_malformed(document: TorchDocument) -> Iterator[Violation]:
