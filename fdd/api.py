@@ -11,6 +11,7 @@ import os
 import platform
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, BinaryIO
@@ -20,7 +21,7 @@ from fdd.core.digests import check_algorithms
 from fdd.core.engine import not_applicable, run_rules
 from fdd.core.errors import SourceError, UsageError
 from fdd.core.finding import Outcome, Status, decide
-from fdd.core.model import Document, Identification
+from fdd.core.model import Document, EmbeddedSource, Identification
 from fdd.core.paths import safe_path
 from fdd.core.report import Report
 from fdd.core.source import ByteSource, FileSource, open_source
@@ -102,6 +103,14 @@ def identify_report(source: Source, *, name: str | None = None, limits: Limits |
     return _on_source(source, _request(name, "directory", (), None, limits), _identify)
 
 
+def sources(source: Source, *, name: str | None = None, limits: Limits | None = None) -> list[EmbeddedSource]:
+    """The source texts that a file carries: code of TorchScript and packages, classes of legacy modules."""
+    request = _request(name, "structure", (), None, limits)
+    with _open_probe(source, request) as probe:
+        opened = _open(probe, request)
+        return list(opened.format.sources(opened.document, request.limits)) if opened.format is not None else []
+
+
 def validate_many(paths: Iterable[str], *, jobs: int = 1, **options: Any) -> Iterator[Report]:
     """Validate files in the order given. A path that cannot be read gives a report with ``error`` set.
 
@@ -150,17 +159,9 @@ def _request(name: str | None, depth: str, digests: Iterable[str], as_format: st
 def _on_source(source: Source, request: _Request, step: Any) -> Report:
     """Open the source, run the step, and add what concerns the run and the file."""
     started, clock = datetime.now(UTC), time.perf_counter()
-    opened = open_source(source)
-    try:
-        path = os.fspath(source) if isinstance(source, (str, os.PathLike)) else None
-        name = request.name or (os.path.basename(path) if path is not None else None)
-        probe = make_probe(opened, name=name, path=path, limits=request.limits, depth=request.depth)
+    with _open_probe(source, request) as probe:
         report: Report = step(probe, request)
-        if isinstance(opened, FileSource):
-            opened.check_unchanged()
-    finally:
-        if isinstance(opened, FileSource):
-            opened.close()
+    opened = probe.source
     run = {
         "started": _utc(started),
         "seconds": round(time.perf_counter() - clock, 6),
@@ -168,7 +169,22 @@ def _on_source(source: Source, request: _Request, step: Any) -> Report:
         "python": platform.python_version(),
         "platform": f"{platform.system().lower()}-{platform.machine()}",
     }
-    return _with_run(report, run, _file_dict(opened, path, name))
+    return _with_run(report, run, _file_dict(opened, probe.path, probe.name))
+
+
+@contextmanager
+def _open_probe(source: Source, request: _Request) -> Iterator[Probe]:
+    """Open a source and take the first look; afterwards make sure that the file did not change, and close it."""
+    opened = open_source(source)
+    try:
+        path = os.fspath(source) if isinstance(source, (str, os.PathLike)) else None
+        name = request.name or (os.path.basename(path) if path is not None else None)
+        yield make_probe(opened, name=name, path=path, limits=request.limits, depth=request.depth)
+        if isinstance(opened, FileSource):
+            opened.check_unchanged()
+    finally:
+        if isinstance(opened, FileSource):
+            opened.close()
 
 
 def _with_run(report: Report, run: dict[str, Any], file: dict[str, Any]) -> Report:

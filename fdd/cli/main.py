@@ -13,8 +13,10 @@ COMMANDS = {
     "identify": "which kind of file each path is, and by which evidence",
     "validate": "judge each path: verdict, safety, findings",
     "extract": "technical metadata of each path, without judgement",
+    "sources": "write the source texts inside a file out for reading",
     "rules": "list the rules, or show one",
     "formats": "list the formats, or show one",
+    "doctor": "test this installation",
 }
 """Command -> one line of help. The module is ``fdd.cli.<command>``."""
 USAGE = "usage: fdd COMMAND ... | fdd --version | fdd COMMAND --help"

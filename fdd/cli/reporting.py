@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from fdd import api
+from fdd.batch.sets import SetCollector
 from fdd.cli.exits import Exit, exit_of
 from fdd.cli.options import STDIN, entries, is_single, spool_stdin
 from fdd.cli.output import FilePerReport, output_stream
@@ -37,14 +38,18 @@ def run_reports(arguments: argparse.Namespace, command: str, step: Step) -> Exit
         writer = new_writer(arguments.format, stream, style)
         if folder is None:
             writer.begin()
+        sets = SetCollector()
         for entry, report in _reports(arguments, step, summary):
             summary.add(report)
+            sets.add(entry.path, report)
             code = max(code, _exit_of(entry, report, command, arguments))
             if folder is not None:
                 folder.write(report, _relative(entry))
             else:
                 writer.write(report)
         if folder is None:
+            for facts in sets.sets():
+                writer.write_set(facts)
             writer.end(summary)
     if summary.files == 0:
         print("fdd: nothing to do: no file in what was given", file=sys.stderr)

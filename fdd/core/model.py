@@ -71,6 +71,17 @@ class Record:
     """Why inflating stopped early, or what was left over."""
 
 
+class EmbeddedSource(NamedTuple):
+    """A source text that a file carries. ``name`` says what it is in the file's own words, ``original`` the path it once
+    had on the author's machine; both are texts to show, never paths to write to."""
+
+    name: str
+    record: str | None
+    data: bytes
+    offset: int | None
+    original: str | None = None
+
+
 class Evidence(NamedTuple):
     """How far one kind of input is there. ``state``: complete, partial, withheld, absent, not-requested.
 

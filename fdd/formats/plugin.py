@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from fdd.core.model import Document, Identification
+from fdd.core.model import Document, EmbeddedSource, Identification
 from fdd.core.rule import Catalogue
 from fdd.formats.probe import Probe
+from fdd.limits import Limits
 from fdd.tensors.model import Tensor
 
 
@@ -45,6 +46,10 @@ class Format(Protocol):
 
     def properties(self, document: Document) -> dict[str, Any]:
         """Technical metadata, as plain data, by the names of the vocabulary."""
+        ...
+
+    def sources(self, document: Document, limits: Limits) -> Iterable[EmbeddedSource]:
+        """The source texts that the file carries, as text to read."""
         ...
 
     def tensors(self, document: Document) -> Iterable[Tensor]:

@@ -318,6 +318,7 @@ def _facts(state: State, limit: str | None) -> PickleFacts:
             if depth > state.limits.pickle_nesting and limit is None:
                 limit = "pickle_nesting"
     counts = state.counts
+    left = [item for items, _ in state.below for item in items] + state.stack
     return PickleFacts(
         start=state.start,
         end=state.position,
@@ -336,5 +337,6 @@ def _facts(state: State, limit: str | None) -> PickleFacts:
         deepest_offset=state.deepest_offset,
         stack_left=state.stack_left,
         undecodable_texts=state.undecodable,
+        discarded=state.dropped + [value for value in left if type(value) in CONTAINERS],
         limit=limit,
     )

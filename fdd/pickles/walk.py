@@ -73,23 +73,37 @@ def present_size(root: Value, ceiling: int) -> int:
     return size
 
 
-def expanded_size(root: Value, ceiling: int, *, circles_end: bool = False) -> int:
+def expanded_size(root: Value, ceiling: int) -> int:
     """Values, atoms included, that the tree has when each shared one is counted at every place; capped at ``ceiling``.
 
-    A value that holds itself has no finite size: ``ceiling``; with ``circles_end`` the reference that closes a circle
-    counts as one value, as for a reader that does not enter what it is in already.
+    A value that holds itself has no finite size: ``ceiling``.
     """
-    open_size = 1 if circles_end else ceiling
     sizes: dict[int, int] = {}
     for value, below in _bottom_up((root,)):
         size = 1
         for child in below:
             # A container without a size yet is open, so it contains itself.
-            size += sizes.get(id(child), open_size) if type(child) in CONTAINERS else 1
+            size += sizes.get(id(child), ceiling) if type(child) in CONTAINERS else 1
         if size >= ceiling:
             return ceiling
         sizes[id(value)] = size
     return min(sizes.get(id(root), 1), ceiling)
+
+
+def largest_expansion(roots: Iterable[Value], ceiling: int) -> int:
+    """The size, as of :func:`expanded_size`, of the largest tree below any of ``roots``, in one walk over all of them.
+
+    The reference that closes a circle counts as one value, as for a reader that does not enter what it is in already.
+    """
+    sizes: dict[int, int] = {}
+    largest = 0
+    for value, below in _bottom_up(roots):
+        size = 1 + sum(sizes.get(id(child), 1) for child in below)
+        if size >= ceiling:
+            return ceiling
+        sizes[id(value)] = size
+        largest = max(largest, size)
+    return largest
 
 
 def nesting(roots: Iterable[Value]) -> tuple[int, Value]:

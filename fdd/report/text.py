@@ -73,8 +73,10 @@ class TextWriter:
             yield from self._basis(report)
         if self._style.command == "extract":
             yield from self._properties(report)
+        told: set[str] = set()
         for finding in sorted(report.findings, key=lambda finding: _ORDER[finding.level]):
-            yield from self._finding(finding)
+            yield from self._finding(finding, remedy=finding.remedy not in told)
+            told.add(finding.remedy)
         yield from self._open(report)
 
     def _headline(self, report: Report) -> str:
@@ -89,7 +91,7 @@ class TextWriter:
             words += ", " + self._paint(text, "bad" if dangerous else "warn")
         return words
 
-    def _finding(self, finding: Finding) -> Iterator[str]:
+    def _finding(self, finding: Finding, *, remedy: bool) -> Iterator[str]:
         place = []
         if finding.record is not None:
             place.append(f"record {printable(finding.record)}")
@@ -101,7 +103,7 @@ class TextWriter:
         color = {Level.ERROR: "bad", Level.WARNING: "warn", Level.INFO: "dim"}[finding.level]
         level = self._paint(finding.level.value, color)
         yield f"  {level} {finding.rule} {', '.join(place)}{': ' if place else ''}{finding.message}{times}"
-        if finding.level is not Level.INFO and finding.remedy:
+        if remedy and finding.level is not Level.INFO and finding.remedy:
             yield f"      {finding.remedy}"
 
     def _open(self, report: Report) -> Iterator[str]:

@@ -13,7 +13,6 @@ from typing import Any
 from fdd.core.span import Span
 from fdd.tensors.dtypes import DType
 
-
 INT64_MAX = (1 << 63) - 1
 """Greatest count, size, stride or offset that a reader can hold: torch keeps all of them in signed 64-bit numbers."""
 
@@ -55,6 +54,11 @@ class Storage:
     """False where writers leave the payload out on purpose (meta device, traced inputs)."""
     bare: bool = False
     """Whether the object holds the storage itself, not only through tensors."""
+
+    @property
+    def place(self) -> Span | None:
+        """Where the file mentions the storage first, None if unknown."""
+        return self.uses[0].span if self.uses else None
 
     @property
     def byte_count(self) -> int | None:

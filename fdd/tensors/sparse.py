@@ -38,6 +38,8 @@ class IndexRange(NamedTuple):
 
 def sparse_faults(tensor: Tensor) -> Iterator[str]:
     """Why the parts of a sparse tensor do not fit together; nothing where they do or where something is unknown."""
+    if tensor.layout != COO and tensor.layout not in COMPRESSED:
+        return
     for name, part in tensor.components.items():
         if part.layout != "strided":
             yield f"{name} is itself {part.layout}"

@@ -107,6 +107,7 @@ def _flat(facts: PickleFacts) -> dict[str, Any]:
     fields["root"] = [flat(node) for node in walk(facts.root)] or repr(facts.root)
     fields["events"] = [(event.what, event.offset, type(event.value).__name__) for event in facts.events]
     fields["faults"] = [asdict(fault) for fault in facts.faults]
+    fields["discarded"] = [flat(node) for value in facts.discarded for node in walk(value)]
     return fields
 
 

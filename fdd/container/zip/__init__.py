@@ -7,6 +7,8 @@ every record. Both raise only :class:`~fdd.core.errors.SourceError`, when the by
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from fdd.container.zip.ends import find_ends
 from fdd.container.zip.layout import lay_out, unowned_spans
 from fdd.container.zip.local import read_listed
@@ -24,7 +26,7 @@ from fdd.core.source import ByteSource
 from fdd.core.span import Span
 from fdd.limits import Limits
 
-__all__ = ["looks_like_zip", "read_directory", "read_local_headers"]
+__all__ = ["looks_like_zip", "read_directory", "read_local_headers", "read_some_local_headers"]
 
 
 def looks_like_zip(head: bytes, tail: bytes) -> bool:
@@ -65,4 +67,10 @@ def read_local_headers(source: ByteSource, facts: ZipFacts, limits: Limits) -> N
         if lost:
             facts.unlisted.extend(find_shifted(source, facts))
             facts.unlisted.sort(key=lambda record: record.local.span if record.local is not None else Span(0, 0))
+            lay_out(facts)
     facts.local_headers_read = True
+
+
+def read_some_local_headers(source: ByteSource, facts: ZipFacts, indexes: Container[int]) -> None:
+    """Complete only some records of the directory in place, so that their payloads can be read; no region is known then."""
+    read_listed(source, facts, indexes)

@@ -55,8 +55,9 @@ def _owned(facts: ZipFacts, order: list[tuple[int, int]], fixed: list[Region]) -
 
 
 def unowned_spans(facts: ZipFacts) -> list[Span]:
-    """The bytes of the file that neither a record nor the directory nor an end record owns."""
-    return [region.span for region in facts.regions if region.what in UNOWNED]
+    """The bytes of the file that neither a record nor the directory nor an end record owns, ascending; none touch."""
+    owned = (region.span for region in facts.regions if region.what not in UNOWNED)
+    return list(gaps(owned, Span(0, facts.size)))
 
 
 def _parts(record: ZipRecord) -> Iterator[tuple[str, Span]]:
@@ -116,8 +117,10 @@ def _unowned(span: Span, begin: int, end: int) -> Iterator[Region]:
 
 
 def _begin(facts: ZipFacts, owned: list[Region]) -> int:
-    """Where the archive begins: at the first byte with an owner, or where the first record should be."""
-    stated = (record.entry.header_offset for record in facts.records if record.entry is not None)
+    """Where the archive begins: at the first byte with an owner, or where the first record should be, or is after all."""
+    stated = [record.entry.header_offset for record in facts.records if record.entry is not None]
+    lost = {record.name for record in facts.records if record.local is None}
+    stated += [record.local.span.offset for record in facts.unlisted if record.local is not None and record.name in lost]
     first_owned = min((region.span.offset for region in owned), default=facts.size)
     return min((offset for offset in stated if 0 <= offset < first_owned), default=first_owned)
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Container
 
 from fdd.container.zip.descriptor import LONGEST_DESCRIPTOR, Expectation, find_displaced, read_descriptor
 from fdd.container.zip.extra import parse_extra, resolve_local, zip64_of
@@ -56,11 +57,16 @@ def stated_lengths(raw: bytes) -> tuple[int, int]:
     return lengths
 
 
-def read_listed(source: ByteSource, facts: ZipFacts) -> None:
-    """Complete the records of the directory: local header, payload, descriptor, or why they cannot be read."""
+def read_listed(source: ByteSource, facts: ZipFacts, wanted: Container[int] | None = None) -> None:
+    """Complete the records of the directory: local header, payload, descriptor, or why they cannot be read.
+
+    ``wanted`` are indexes of records, where not all are to be read.
+    """
     listed = [(record.entry.header_offset, record.entry, record) for record in facts.records if record.entry is not None]
     listed.sort(key=lambda item: item[0])
     reader = _Reader(source, _boundaries(facts, [item[0] for item in listed]))
+    if wanted is not None:
+        listed = [item for item in listed if item[2].index in wanted]
     source.will_read(Span(max(0, offset - LONGEST_DESCRIPTOR), _AHEAD_SPARSE) for offset, _, _ in listed)
     for _, entry, record in listed:
         reader.complete(record, entry)

@@ -170,11 +170,12 @@ def _call_children(path: Path | None, call: Call) -> Iterator[tuple[Path | None,
 
 
 def _state_children(path: Path | None, state: Value) -> Iterator[tuple[Path | None, Value]]:
-    """The attributes of an object; its state is a dict, or a pair of a dict and the slots."""
-    for part in state if isinstance(state, tuple) else (state,):
+    """The attributes of an object: a dict, or a pair of a dict and the slots. Other states are what __getstate__ made."""
+    parts = state if _is_dict_and_slots(state) else (state,)
+    for part in parts:
         pairs = pairs_of(part)
         if pairs is None:
-            yield path, part
+            yield from _children(path, part) if isinstance(part, tuple) else ((path, part),)
             continue
         for key, item in zip(pairs[::2], pairs[1::2], strict=False):
             inner = pairs_of(item)
@@ -182,6 +183,10 @@ def _state_children(path: Path | None, state: Value) -> Iterator[tuple[Path | No
                 yield from _paired(path, inner)
             else:
                 yield (path, key_text(key)), item
+
+
+def _is_dict_and_slots(state: Value) -> bool:
+    return isinstance(state, tuple) and len(state) == 2 and all(part is None or pairs_of(part) is not None for part in state)
 
 
 def content_of(root: Value, reader: TensorReader) -> str:

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from fdd.formats.pytorch.serialization_id import IdFacts
 
 
+UNJUDGED_ROLES = frozenset({"copy", "hidden", "nested", "trailing", "further", "foreign"})
+"""Roles of pickles that the format does not ask for: they count for safety only."""
+HIDING_ROLES = frozenset({"copy", "hidden", "trailing"})
+"""Roles of pickles in places where a reader of the file looks for none."""
+
+
 @dataclass(slots=True)
 class PickleRecord:
     """One pickle of the file and what a symbolic run of it showed.
@@ -54,7 +60,7 @@ class PickleRecord:
     @property
     def judged(self) -> bool:
         """Whether the format says what this pickle must be (others count for safety only)."""
-        return self.role not in ("copy", "hidden", "nested", "trailing", "further", "foreign")
+        return self.role not in UNJUDGED_ROLES
 
 
 @dataclass(slots=True)

@@ -9,12 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from fdd.core.model import Document, Identification
+from fdd.core.model import Document, EmbeddedSource, Identification
 from fdd.core.rule import Catalogue
 from fdd.formats.probe import Probe
 from fdd.formats.pytorch import identify as identification_step
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.globals import BASIS
+from fdd.limits import Limits
 from fdd.tensors.model import Tensor
 
 
@@ -57,6 +58,12 @@ class PyTorch:
         from fdd.formats.pytorch.properties import properties_of
 
         return properties_of(cast(TorchDocument, document))
+
+    def sources(self, document: Document, limits: Limits) -> Iterable[EmbeddedSource]:
+        """Code of TorchScript and packages, classes of legacy modules."""
+        from fdd.formats.pytorch.sources import sources_of
+
+        return sources_of(cast(TorchDocument, document), limits)
 
     def tensors(self, document: Document) -> Iterable[Tensor]:
         """The tensors, in stream order."""

@@ -2,8 +2,19 @@
 """The only lists of globals: what torch's restricted loader takes by default, and what can run anything.
 
 The allow-list is that of torch 2.13 (format.md 2.6), read out of the running module. The deny-list names modules and
-callables with which a pickle can run code, reach files, processes or the network, or smuggle in another pickle.
-What is on neither list is `unlisted`: it needs code that is not in the file, and nobody vouches for it.
+callables with which a pickle can run code, reach files, processes or the network, or smuggle in another pickle. It never
+can be complete, and need not: what is on neither list is `unlisted`, which torch refuses by default, too.
+
+What is denied, and how far:
+
+- a module with all that lies in it and below it, where hardly anything in it is harmless (`os`, `subprocess`);
+- single callables of modules that otherwise hold what honest files name (`builtins`, `numpy`, `torch`);
+- packages that loaders of pickles are copied into others under (`x.y.cloudpickle`), wherever they stand in the name;
+- attributes reached by a dotted name (`Path.unlink`), and modules reached as attributes of others (`torch.hub.os`).
+
+Classes with which many honest files are written stay unlisted although a determined author could misuse some of them:
+enumerations, `functools.partial`, paths, loggers, `inspect.Signature`, results of `platform`, NumPy's constructors.
+Names that users like to give their own modules (`test`, `code`, `trace`) are denied by callable where that suffices.
 """
 
 from __future__ import annotations
@@ -23,9 +34,7 @@ _DTYPES = (
     " int1 int2 int3 int4 int5 int6 int7 int8 int16 int32 int64"
     " uint1 uint2 uint3 uint4 uint5 uint6 uint7 uint8 uint16 uint32 uint64 qint32 qint8 quint2x4 quint4x2 quint8"
 )
-_QSCHEMES = (
-    "per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine per_tensor_symmetric"
-)
+_QSCHEMES = "per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine per_tensor_symmetric"
 _REBUILDS = (
     "_rebuild_device_tensor_from_cpu_tensor _rebuild_device_tensor_from_numpy _rebuild_meta_tensor_no_storage"
     " _rebuild_nested_tensor _rebuild_parameter _rebuild_parameter_with_state _rebuild_qtensor _rebuild_sparse_tensor"
@@ -134,60 +143,175 @@ _RENAMED_NAMES = {
     ("builtins", "raw_input"): ("builtins", "input"),
 }
 
-_DENIED_MODULES = frozenset(
-    """
-    os posix nt ntpath posixpath sys subprocess _posixsubprocess commands runpy socket _socket ssl pty pdb bdb code codeop
-    shutil tempfile importlib imp pkgutil zipimport ctypes _ctypes cffi pickle _pickle pickletools dill cloudpickle joblib
-    marshal shelve webbrowser antigravity asyncio multiprocessing _thread signal platform mmap fcntl gc inspect timeit trace
-    profile cProfile doctest unittest test distutils setuptools pip ensurepip venv site sitecustomize usercustomize atexit
-    sched concurrent nntplib ftplib smtplib imaplib poplib telnetlib http urllib urllib3 requests httplib2 httpx aiohttp
-    xmlrpc socketserver paramiko _pyrepl idlelib lib2to3 pydoc linecache logging.config sqlite3 dbm winreg msvcrt
-    _testcapi _xxsubinterpreters _interpreters
-    torch.hub torch.utils.cpp_extension torch.utils.bottleneck torch.utils.collect_env torch.utils.model_zoo
-    torch.utils._config_module torch.distributed.run torch.distributed.launch torch.multiprocessing torch._inductor
-    torch._dynamo.guards torch.jit.unsupported_tensor_ops torch.fx.experimental numpy.testing numpy.f2py numpy.distutils
-    """.split()
+RESTRICTED_OPCODES = _named(
+    "PROTO STOP GLOBAL NEWOBJ REDUCE BUILD APPEND APPENDS SETITEM SETITEMS MARK TUPLE TUPLE1 TUPLE2 TUPLE3 NONE NEWFALSE NEWTRUE"
+    " EMPTY_TUPLE EMPTY_LIST EMPTY_DICT EMPTY_SET BININT BININT1 BININT2 LONG1 BINFLOAT BINUNICODE SHORT_BINSTRING BINPERSID"
+    " BINGET LONG_BINGET BINPUT LONG_BINPUT"
 )
+"""Opcodes that weights_only loading knows (format.md 2.1)."""
+
+_SYSTEM = """
+    os posix nt ntpath posixpath genericpath macpath nturl2path sys subprocess _posixsubprocess _winapi popen2 runpy pty tty
+    termios fcntl mmap shutil tempfile webbrowser antigravity pipes mailcap pwd spwd grp getpass syslog readline
+    multiprocessing multiprocess concurrent asyncio _thread atexit gc faulthandler dbm winreg _winreg msvcrt msilib
+    sqlite3 _sqlite3 idlelib turtledemo _pyrepl cgitb _aix_support _osx_support
+"""
+"""Processes, files, terminals, other threads."""
+_CODE = """
+    pdb bdb codeop imp importlib _imp _frozen_importlib _frozen_importlib_external pkgutil zipimport modulefinder compileall
+    py_compile zipapp timeit cProfile _lsprof doctest unittest test.support test.libregrtest test.script_helper distutils
+    setuptools pkg_resources pip ensurepip venv virtualenv wheel site sitecustomize usercustomize lib2to3 pydoc linecache
+    rlcompleter logging.config ctypes _ctypes cffi _cffi_backend _testcapi _testinternalcapi _xxsubinterpreters
+    _xxinterpchannels _interpreters IPython jupyter_client clr win32api win32com comtypes six.moves
+"""
+"""Whatever compiles, imports, runs or inspects code."""
+_NETWORK = """
+    socket _socket ssl _ssl socketserver nntplib ftplib smtplib smtpd imaplib poplib telnetlib http.client http.server
+    urllib.request urllib.robotparser urllib2 urllib3 xmlrpc asyncore asynchat requests httplib2 httpx aiohttp pycurl websocket
+    websockets tornado twisted paramiko fabric pexpect ptyprocess plumbum sh wget gdown boto3 botocore huggingface_hub
+    logging.handlers wsgiref
+"""
+"""Other machines."""
+_PICKLES = """
+    pickle _pickle pickletools _compat_pickle dill cloudpickle marshal shelve jsonpickle klepto pathos zodbpickle
+    joblib.externals joblib.memory joblib.parallel joblib.numpy_pickle_compat pandas.io pyspark.serializers
+"""
+"""What reads another pickle or code object."""
+_PACKAGES = """
+    torch.hub torch.utils.cpp_extension torch.utils.bottleneck torch.utils.collect_env torch.utils.model_zoo torch.utils.benchmark
+    torch.utils.show_pickle torch.utils.model_dump torch.utils._config_module torch.utils.data.datapipes.utils.decoder
+    torch.distributed.run torch.distributed.launch torch.distributed.launcher torch.distributed.elastic torch.distributed.rpc
+    torch.distributed.nn.jit torch.multiprocessing torch._inductor torch._dynamo.guards torch._dynamo.debug_utils
+    torch._dynamo.repro torch.jit.unsupported_tensor_ops torch.fx.experimental torch.testing._internal.common_utils
+    torch.testing._internal.distributed numpy.testing numpy.f2py numpy.distutils numpy.ctypeslib numpy.lib._datasource
+    numpy.compat scipy.io sklearn.datasets numexpr
+"""
+"""Parts of packages that checkpoints name for other reasons."""
+_DENIED_MODULES = frozenset(" ".join((_SYSTEM, _CODE, _NETWORK, _PICKLES, _PACKAGES)).split())
 """Modules of which no name, and no module below, can be loaded without giving the pickle a way to run or reach things."""
 
+_COPIED_PACKAGES = frozenset({"cloudpickle", "dill", "pickle5", "subprocess32"})
+"""Denied wherever they stand in the name of a module: other packages bring their own copy."""
+_REACHED_MODULES = frozenset(
+    "os posix nt sys subprocess importlib pickle _pickle shutil ctypes socket runpy marshal builtins pty".split()
+)
+"""Modules that others have as attributes: a global with such a name hands out the module itself."""
+_DENIED_ATTRIBUTES = _named(
+    "eval exec execfile compile system popen spawn fork kill run_code runcode runsource load_library from_file fromfile tofile"
+    " loads _load_from_bytes unlink rmdir mkdir touch rename symlink_to hardlink_to link_to chmod lchmod write_text write_bytes"
+    " read_text read_bytes from_pretrained load_from_checkpoint _new_shared_filename_cpu _new_using_filename_cpu"
+    " _new_shared_fd_cpu getattr setattr"
+)
+"""Attributes that a dotted name must not end with."""
+
+MOST_STEPS = 16
+"""Attributes in a dotted name; classes inside classes have one or two, and more than this only hide where they lead."""
+
 _DENIED_NAMES: dict[str, frozenset[str]] = {
+    # Python
     "builtins": _named(
         "eval exec execfile compile open file input __import__ getattr setattr delattr globals locals vars breakpoint apply"
-        " print exit quit help __build_class__"
+        " print exit quit help __build_class__ __loader__ __spec__ copyright credits license"
     ),
+    "_sitebuiltins": _named("Quitter _Printer _Helper"),
     "io": _named("open FileIO open_code OpenWrapper"),
     "_io": _named("open FileIO open_code"),
-    "codecs": _named("open"),
+    "_pyio": _named("open FileIO open_code OpenWrapper"),
+    "codecs": _named("open EncodedFile"),
+    "tokenize": _named("open"),
     "types": _named("FunctionType LambdaType CodeType ModuleType MethodType"),
+    "new": _named("function code instancemethod module"),
+    "code": _named("InteractiveInterpreter InteractiveConsole interact compile_command"),
     "operator": _named("attrgetter itemgetter methodcaller call"),
     "_operator": _named("attrgetter itemgetter methodcaller call"),
     "functools": _named("reduce partialmethod"),
     "_functools": _named("reduce"),
     "copyreg": _named("add_extension remove_extension pickle"),
-    "uuid": _named("_get_command_stdout _popen _find_mac_netstat _find_mac_near_keyword _find_mac_under_heading"),
+    "signal": _named("signal sigaction alarm setitimer raise_signal pthread_kill set_wakeup_fd"),
+    "resource": _named("setrlimit prlimit"),
+    "trace": _named("Trace main"),
+    "profile": _named("Profile run runctx main"),
+    "sched": _named("scheduler"),
+    "inspect": _named("getsource getsourcelines getsourcefile getfile getmembers getattr_static currentframe stack trace"),
+    "platform": _named("popen _popen _syscmd_uname _syscmd_ver _syscmd_file _sys_version architecture libc_ver"),
+    "uuid": _named(
+        "_get_command_stdout _popen _find_mac _find_mac_netstat _find_mac_near_keyword _find_mac_under_heading _ifconfig_getter"
+        " _ip_getter _arp_getter _lanscan_getter _netstat_getter getnode"
+    ),
+    "sysconfig": _named("_generate_posix_vars _parse_makefile _init_posix get_config_vars parse_config_h _main"),
     "threading": _named("Thread Timer"),
     "logging": _named("FileHandler basicConfig"),
     "pathlib": _named("os io"),
-    "fileinput": _named("input FileInput"),
+    "fileinput": _named("input FileInput hook_compressed hook_encoded"),
     "zipfile": _named("ZipFile PyZipFile"),
     "tarfile": _named("open TarFile"),
     "bz2": _named("open BZ2File"),
     "gzip": _named("open GzipFile"),
     "lzma": _named("open LZMAFile"),
-    "glob": _named("glob iglob"),
-    "yaml": _named("load unsafe_load full_load"),
-    "numpy": _named("load save fromfile memmap loadtxt genfromtxt savetxt DataSource"),
-    "numpy.lib.npyio": _named("load save fromfile memmap loadtxt"),
-    "pandas": _named("read_pickle eval"),
-    "pandas.io.pickle": _named("read_pickle"),
+    "glob": _named("glob iglob glob0 glob1"),
+    "mailbox": _named("Mailbox Maildir mbox MH Babyl MMDF"),
+    "netrc": _named("netrc"),
+    "urllib": _named("urlopen urlretrieve URLopener FancyURLopener"),
+    "smtplib": _named("SMTP"),
+    "xml.etree.ElementTree": _named("parse iterparse"),
+    "xml.dom.minidom": _named("parse"),
+    # Packages that checkpoints name often
+    "yaml": _named("load load_all unsafe_load unsafe_load_all full_load full_load_all"),
+    "yaml.constructor": _named("UnsafeConstructor Constructor FullConstructor"),
+    "six": _named("exec_ moves"),
+    "joblib": _named("load dump Memory Parallel"),
+    "joblib.numpy_pickle": _named("load load_temporary_memmap dump _unpickle NumpyUnpickler read_zfile"),
+    "PIL.Image": _named("open preinit"),
+    "numpy": _named("load save savez fromfile memmap loadtxt genfromtxt savetxt DataSource"),
+    "numpy.core.memmap": _named("memmap"),
+    "numpy._core.memmap": _named("memmap"),
+    "numpy.core.multiarray": _named("fromfile"),
+    "numpy._core.multiarray": _named("fromfile"),
+    "numpy.core._multiarray_umath": _named("fromfile"),
+    "numpy._core._multiarray_umath": _named("fromfile"),
+    "numpy.core.records": _named("fromfile"),
+    "numpy._core.records": _named("fromfile"),
+    "numpy.lib.format": _named("read_array open_memmap"),
+    "numpy.lib.npyio": _named("load save savez fromfile memmap loadtxt genfromtxt savetxt NpzFile DataSource"),
+    "numpy.lib._npyio_impl": _named("load save savez loadtxt genfromtxt savetxt NpzFile"),
+    "pandas": _named(
+        "read_pickle read_csv read_json read_html read_sql read_hdf read_parquet read_feather read_excel read_table read_fwf"
+        " read_clipboard to_pickle eval"
+    ),
+    "pandas.core.computation.eval": _named("eval"),
+    "sympy": _named("sympify S lambdify parse_expr"),
+    "sympy.core.sympify": _named("sympify"),
+    "sympy.parsing.sympy_parser": _named("parse_expr eval_expr"),
+    "keras.models": _named("load_model"),
+    "tensorflow": _named("py_function numpy_function"),
+    # torch
     "torch": _named("load save from_file compile"),
-    "torch.serialization": _named("load save _load _legacy_load"),
+    "torch.serialization": _named("load save _load _legacy_load _legacy_save load_model save_model mmap"),
     "torch.storage": _named("_load_from_bytes"),
     "torch.jit": _named("load save"),
-    "torch.package": _named("PackageImporter"),
+    "torch.jit._serialization": _named("load save jit_module_from_flatbuffer save_jit_module_to_flatbuffer"),
+    "torch.jit._script": _named("CompilationUnit"),
+    "torch.export": _named("load save"),
+    "torch.package": _named("PackageImporter PackageExporter"),
+    "torch.package.package_importer": _named("PackageImporter"),
+    "torch.package.package_exporter": _named("PackageExporter"),
+    "torch.fx.graph_module": _named(
+        "reduce_graph_module reduce_package_graph_module reduce_deploy_graph_module _exec_with_source _forward_from_src"
+        " _method_from_src _deserialize_graph_module _EvalCacheLoader"
+    ),
+    "torch.fx._lazy_graph_module": _named("_deserialize_lazy_graph_module"),
+    "torch.distributed.distributed_c10d": _named("_tensor_to_object _object_to_tensor"),
+    "torch.distributed": _named("TCPStore FileStore"),
+    "torch._C": _named(
+        "PyTorchFileReader PyTorchFileWriter CompilationUnit import_ir_module import_ir_module_from_buffer"
+        " _import_ir_module_from_package _load_for_lite_interpreter _jit_script_compile _TensorPipeAgent"
+    ),
     "torch._utils": _named("_import_dotted_name"),
+    "torch._ops": _named("_Ops"),
     "torch.ops": _named("load_library"),
     "torch.classes": _named("load_library"),
+    "torch.utils.tensorboard": _named("SummaryWriter FileWriter"),
+    "torch.utils.file_baton": _named("FileBaton"),
 }
 """Single callables of modules that otherwise hold harmless names."""
 
@@ -207,17 +331,35 @@ def grade(module: str, name: str) -> str:
     if name in ALLOWED.get(module, ()):
         return "listed"
     head, *steps = name.split(".")
-    if _denied_module(module) or head in _DENIED_NAMES.get(module, ()):
-        return "dangerous"
-    reached = module
-    for step in (head, *steps[:-1]) if steps else ():
-        reached = f"{reached}.{step}"
-        # A module reached through an attribute of another, such as `torch.serialization.os`.
-        if _denied_module(step) or _denied_module(reached):
-            return "dangerous"
-    return "dangerous" if any(step in _DENIED_NAMES["builtins"] or step.startswith("__") for step in steps) else "unlisted"
+    denied = (
+        _denied_module(module)
+        or head in _DENIED_NAMES.get(module, ())
+        or head in _REACHED_MODULES
+        or _denied_steps(module, head, steps)
+    )
+    return "dangerous" if denied else "unlisted"
 
 
 def _denied_module(module: str) -> bool:
     parts = module.split(".")
+    if not _COPIED_PACKAGES.isdisjoint(parts):
+        return True
     return any(".".join(parts[:count]) in _DENIED_MODULES for count in range(1, len(parts) + 1))
+
+
+def _denied_steps(module: str, head: str, steps: list[str]) -> bool:
+    """Whether a walk from a module over ``head`` and further attributes leads to something denied.
+
+    A module may be reached as an attribute of another, such as `torch.serialization.os`: every part of the walk is read
+    as a name of its own, too.
+    """
+    if not steps or len(steps) > MOST_STEPS:
+        return bool(steps)
+    walk = [*module.split("."), head, *steps]
+    first = len(walk) - len(steps) - 1
+    for start in (0, *range(first, len(walk))):
+        for end in range(max(first, start) + 1, len(walk)):
+            reached = ".".join(walk[start:end])
+            if _denied_module(reached) or walk[end] in _DENIED_NAMES.get(reached, ()):
+                return True
+    return any(step in _DENIED_ATTRIBUTES or step.startswith("__") or step in _REACHED_MODULES for step in steps)

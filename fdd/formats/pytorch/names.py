@@ -14,7 +14,7 @@ SMALL_RECORDS = (*MARKERS, "archive_format", "archive_version", ".data/extern_mo
 """Records whose text is read whole."""
 
 STORAGE_NAME = re.compile(r"(?:data|tensors)/\d+")
-SCRIPT_STORAGE_NAME = re.compile(r"(?:data|tensors|constants|traced_inputs)/\d+(?:\.storage)?")
+SCRIPT_STORAGE_NAME = re.compile(r"(?:data|tensors|constants|bytecode|traced_inputs)/\d+(?:\.storage)?")
 PACKAGE_STORAGE_NAME = re.compile(r"\.data/\d+\.storage")
 
 SCRIPT_PICKLES = {
@@ -174,7 +174,7 @@ def _script_role(kind: str, local: str) -> str:
         return SCRIPT_PICKLES[local]
     if local == "model.json" and kind == "torchscript-json":
         return "model-json"
-    if local.startswith(("data/", "tensors/", "constants/", "traced_inputs/")):
+    if local.startswith(("data/", "tensors/", "constants/", "bytecode/", "traced_inputs/")):
         return "storage"
     if local.startswith(("code/", "libs/", "ts_code/")):
         return "debug" if local.endswith(".debug_pkl") else "code"

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from fdd.core.engine import run_rules
-from fdd.core.finding import Axis, Level, Reason, State, Status, decide
+from fdd.core.finding import Axis, Level, Outcome, Reason, State, Status, decide
 from fdd.core.model import ABSENT, COMPLETE, Evidence
 from fdd.core.source import ByteSource, BytesSource, SliceSource
 from fdd.core.span import Span
@@ -62,14 +62,20 @@ def _source_of(document: TorchDocument, probe: Probe, index: int) -> ByteSource 
     return BytesSource(read[0]) if read is not None and len(read[0]) == record.size else None
 
 
-def _judge(document: TorchDocument, probe: Probe, source: ByteSource, label: str, span: Span, shift: int | None) -> None:
+def verdict_on(source: ByteSource, name: str, probe: Probe) -> str:
+    """The verdict on bytes taken as a file of their own, as deep as ``probe`` looks; `not-this-format` for other kinds."""
+    judged = _judged(source, name, probe)
+    return judged[1].verdict.value if judged is not None else "not-this-format"
+
+
+def _judged(source: ByteSource, name: str, probe: Probe) -> tuple[TorchDocument, Status, list[Outcome]] | None:
+    """Open a file inside ``probe``'s and run the rules over it; None where it is of another kind."""
     from fdd.formats.pytorch.format import FORMAT  # the plug-in opens documents, and documents hold files
 
-    inner = make_probe(source, name=label, path=None, limits=probe.limits, depth=probe.depth, level=probe.level + 1)
+    inner = make_probe(source, name=name, path=None, limits=probe.limits, depth=probe.depth, level=probe.level + 1)
     found = identify(inner)
     if found is None:
-        document.nested.append(NestedFile(label, span, "unknown", "not-this-format", None, ()))
-        return
+        return None
     opened = FORMAT.open(inner, found)
     assert isinstance(opened, TorchDocument)
     if probe.depth == "full":
@@ -83,12 +89,21 @@ def _judge(document: TorchDocument, probe: Probe, source: ByteSource, label: str
         followed=opened.followed,
         safety_basis=FORMAT.safety_basis,
     )
+    return opened, status, outcomes
+
+
+def _judge(document: TorchDocument, probe: Probe, source: ByteSource, label: str, span: Span, shift: int | None) -> None:
+    judged = _judged(source, label, probe)
+    if judged is None:
+        document.nested.append(NestedFile(label, span, "unknown", "not-this-format", None, ()))
+        return
+    opened, status, outcomes = judged
     failed = tuple(
         outcome.rule
         for outcome in outcomes
         if outcome.state is State.FAILED and outcome.level is Level.ERROR and outcome.axis is not Axis.SAFETY
     )
-    document.nested.append(NestedFile(label, span, found.kind, status.verdict.value, _safety(status), failed))
+    document.nested.append(NestedFile(label, span, opened.kind, status.verdict.value, _safety(status), failed))
     _take_over(document, opened, status, label, shift)
 
 

@@ -20,7 +20,7 @@ SCRIPT_FOLDERS = {
     "object": ("data", "tensors"),
     "attributes": ("tensors",),
     "constants": ("constants",),
-    "bytecode": ("constants",),
+    "bytecode": ("bytecode", "constants"),  # a folder of its own up to 1.6
     "traced-inputs": ("traced_inputs",),
 }
 """Role of a TorchScript pickle -> folders that hold its storages."""
@@ -51,7 +51,7 @@ def read_objects(document: TorchDocument, readers: Readers = usual_readers) -> N
 
 
 def _first_use(storage: Storage) -> int:
-    return storage.uses[0].span.offset if storage.uses and storage.uses[0].span is not None else 0
+    return storage.place.offset if storage.place is not None else 0
 
 
 def _read_pickle(document: TorchDocument, pickle: PickleRecord, readers: Readers) -> None:
@@ -139,15 +139,18 @@ def locate_storages(document: TorchDocument, storages: Iterable[Storage], pickle
     """Find the record that holds each storage, or name the one that should."""
     storages = list(storages)
     by_name: dict[str, int] = {}
+    folders: set[str] = set()
     for index, record in enumerate(document.records if storages else ()):
         by_name.setdefault(record.name, index)
+        folders.add(record.name.rpartition("/")[0])
     prefix = f"{document.root}/" if document.root else ""
     for storage in storages:
         candidates = [prefix + name for name in candidate_names(document, storage, pickle)]
         index_found = next((by_name[name] for name in candidates if name in by_name), None)
         storage.payload_expected = pickle.role != "traced-inputs" and storage.location != "meta"
         if index_found is None:
-            storage.record = candidates[0]
+            usual = candidates[-1] if pickle.role == "bytecode" else candidates[0]
+            storage.record = next((name for name in candidates if name.rpartition("/")[0] in folders), usual)
             continue
         record = document.records[index_found]
         storage.record = record.name

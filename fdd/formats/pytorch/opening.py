@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from fdd.core.model import Identification
-from fdd.core.span import Span
 from fdd.formats.probe import Probe
+from fdd.formats.pytorch.bare_pickle import open_pickle
 from fdd.formats.pytorch.canonical import compare
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.evidence import zip_evidence
@@ -18,7 +18,7 @@ from fdd.formats.pytorch.names import SCRIPT_KINDS, VERSION_NAMES
 from fdd.formats.pytorch.nested import judge_archives
 from fdd.formats.pytorch.objects import read_objects
 from fdd.formats.pytorch.package import read_model_archive, read_package
-from fdd.formats.pytorch.pickled import collect_globals, run_pickle
+from fdd.formats.pytorch.pickled import collect_globals
 from fdd.formats.pytorch.readings import find_other_readings
 from fdd.formats.pytorch.serialization_id import check_archive
 from fdd.formats.pytorch.shards import split_archives
@@ -52,7 +52,7 @@ def open_document(probe: Probe, identification: Identification) -> TorchDocument
     elif identification.kind == "torch-tar":
         document = open_tarred(probe, identification)
     elif identification.kind == "pickle":
-        document = _open_pickle(probe, identification)
+        document = open_pickle(probe, identification)
     elif identification.kind == "mobile-flatbuffer":
         document = TorchDocument(probe.source, probe.name, identification)
         open_mobile(probe, document)
@@ -97,11 +97,3 @@ def _read_special(document: TorchDocument, probe: Probe) -> None:
 def python_made(document: TorchDocument) -> bool:
     """Whether Python's zipfile made it by design: .pt2 of torch 2.1 to 2.7, and TorchServe archives."""
     return document.kind == "mar" or (document.kind == "pt2" and not document.root)
-
-
-def _open_pickle(probe: Probe, identification: Identification) -> TorchDocument:
-    document = TorchDocument(probe.source, probe.name, identification)
-    limits = probe.limits
-    data = probe.source.read_at(0, limits.pickle_bytes)
-    run_pickle(document, data, role="foreign", record=None, span=Span(0, probe.source.size), shift=0, limits=limits)
-    return document

@@ -24,7 +24,9 @@ def read_payloads(document: TorchDocument, algorithms: tuple[str, ...]) -> None:
             skipped = True
             continue
         watching = (taps[record.name],) if record.name in taps else ()
-        parts.append((record, Part(record.span, record.method == "deflated", algorithms, watching, watch_zeros=record.crc32 == 0)))
+        parts.append(
+            (record, Part(record.span, record.method == "deflated", algorithms, watching, watch_zeros=record.crc32 == 0))
+        )
     document.digests = read_payload(document.source, (part for _, part in parts), algorithms)
     for record, part in parts:
         record.computed_crc32 = part.crc32

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 from fdd.core.text import decode_name
 from fdd.formats.pytorch.document import Mismatch, PickleRecord
+from fdd.pickles.containers import kind_of
 from fdd.pickles.nodes import Global, PersistentId, Value
 from fdd.tensors.dtypes import STORAGE_CLASSES, DType, torch_dtype
 from fdd.tensors.model import INT64_MAX, Storage, StorageUse
 
-_TEXT_ID = re.compile(
-    r"\('storage', <class '([\w.]+)\.(\w+)'>, '(\w{1,40})', '([\w:]{1,40})', (\d{1,18})L?, None\)"
-)
+_TEXT_ID = re.compile(r"\('storage', <class '([\w.]+)\.(\w+)'>, '(\w{1,40})', '([\w:]{1,40})', (\d{1,18})L?, None\)")
 """An id of the legacy stream as protocol 0 writes it: the text of the tuple."""
 STORAGE_MODULES = frozenset({"torch", "torch.cuda", "torch.storage", "torch.sparse"})
 
@@ -79,9 +78,7 @@ class PersistentIdReader:
         return self._known[id(node)]
 
     def _state(self, node: PersistentId, code: str, detail: str) -> None:
-        self.mismatches.append(
-            Mismatch(code, self.pickle.place(node.offset), self.pickle.record, "persistent id", detail)
-        )
+        self.mismatches.append(Mismatch(code, self.pickle.place(node.offset), self.pickle.record, "persistent id", detail))
 
     def _read(self, node: PersistentId) -> Storage | None:
         value = node.value
@@ -90,7 +87,7 @@ class PersistentIdReader:
             written = _tuple_in_text(value) if 6 in self.lengths else None
             return self._storage(node, written) if written is not None else None
         if not isinstance(value, tuple) or not value:
-            self._state(node, "id-not-tuple", f"a {type(value).__name__} instead of a tuple")
+            self._state(node, "id-not-tuple", f"{kind_of(value)} instead of a tuple")
             return None
         word = text_of(value[0])
         if word == "module" and self.module_ids:
@@ -108,11 +105,12 @@ class PersistentIdReader:
         return self._storage(node, value)
 
     def _module(self, node: PersistentId, value: tuple[Value, ...]) -> None:
-        texts = [text_of(item) for item in value[2:]]
+        # A writer that could not read the source of the class left None in its place (1.3).
+        texts = [text_of(item) if item is not None else "" for item in value[2:]]
         if len(value) != 4 or not isinstance(value[1], Global) or any(text is None for text in texts):
             self._state(node, "module-id", f"{len(value)} items for a module class")
             return
-        source = value[3] if isinstance(value[3], bytes) else value[3].encode("utf-8", "surrogatepass")
+        source = value[3] if isinstance(value[3], bytes) else (value[3] or "").encode("utf-8", "surrogatepass")
         self.modules.append(ModuleSource(value[1].path, texts[0] or "", source, node.offset))
 
     def _storage(self, node: PersistentId, value: tuple[Value, ...]) -> Storage | None:

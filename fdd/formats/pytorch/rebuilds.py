@@ -106,7 +106,9 @@ class TensorReader:
     def _count(self, call: Call, least: int, most: int) -> bool:
         if least <= len(call.args) <= most:
             return True
-        self._state(call, "argument-count", f"{len(call.args)} arguments instead of {least}" + (f" to {most}" if most > least else ""))
+        self._state(
+            call, "argument-count", f"{len(call.args)} arguments instead of {least}" + (f" to {most}" if most > least else "")
+        )
         return False
 
     def _storage(self, call: Call, value: Value) -> Storage | None:
@@ -138,11 +140,10 @@ class TensorReader:
         return None
 
     def _hooks(self, call: Call, value: Value) -> None:
-        if value is None or (call_target(value) == ("collections", "OrderedDict") and not value.pairs and not value.args):
-            if value is None:
-                self._state(call, "hooks", "None as backward hooks")
-            return
-        self._state(call, "hooks", "filled backward hooks")
+        if value is None:
+            self._state(call, "hooks", "None as backward hooks")
+        elif not _is_empty_dict(value):
+            self._state(call, "hooks", "filled backward hooks")
 
     def _metadata(self, call: Call, value: Value, tensor: Tensor) -> None:
         if not isinstance(value, DictNode):
@@ -413,6 +414,14 @@ def _kind(value: Value) -> str:
     return {"NoneType": "None", "str": "a text", "bytes": "a byte string"}.get(type(value).__name__, f"a {type(value).__name__}")
 
 
+def _is_empty_dict(value: Value) -> bool:
+    """An OrderedDict without entries; Python 2 hands its constructor an empty list."""
+    if call_target(value) != ("collections", "OrderedDict") or value.pairs:
+        return False
+    args = value.args if isinstance(value.args, tuple) else (value.args,)
+    return all((isinstance(arg, ListNode) and not arg.items) or (isinstance(arg, DictNode) and not arg.pairs) for arg in args)
+
+
 def _layout_name(value: Value) -> str | None:
     if call_target(value) == ("torch.serialization", "_get_layout") and len(value.args) == 1:
         text = text_of(value.args[0])
@@ -444,6 +453,3 @@ def _attribute_names(value: Value) -> tuple[str, ...]:
     for part in value if isinstance(value, tuple) else (value,):
         pairs.extend(part.pairs[::2] if isinstance(part, DictNode) else ())
     return tuple(text for text in (text_of(key) for key in pairs) if text is not None)
-
-
-

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from fdd.pickles.nodes import ByteArrayNode, Call, DictNode, Global, ListNode, PersistentId, PickleFacts, SetNode, Value
-from fdd.pickles.walk import CONTAINERS, children, expanded_size, present_size
+from fdd.pickles.walk import CONTAINERS, children, largest_expansion, present_size
 
 MOST_KEPT = 1_000
 """Places of one kind that are kept; a pickle with more of them is broken all over."""
@@ -49,13 +49,13 @@ class Survey:
     homes: list[tuple[int, str]] = field(default_factory=list)
     """Texts that begin with a path of somebody's home folder (those directly in a tuple are not looked at)."""
     present: int = 0
-    """References in the tree as it lies in memory, and ..."""
+    """References in all that was made, as it lies in memory, and ..."""
     expanded: int = 0
-    """... values when each shared one is counted at every place, capped; both 0 where hardly anything is shared."""
+    """... values of the largest tree when each shared one is counted at every place, capped; both 0 where little is shared."""
 
 
 def survey(facts: PickleFacts) -> Survey:
-    """Walk over the result of a pickle and over what it made and threw away; of one that stopped, over what it called."""
+    """Walk over the result of a pickle and over what it made besides; of a broken one over what it had made so far."""
     found = Survey()
     roots = _roots(facts)
     collecting = gc.isenabled()
@@ -67,7 +67,7 @@ def survey(facts: PickleFacts) -> Survey:
             gc.enable()
     if shared >= LEAST_SHARED:
         found.present = present_size(roots, EXPANDED_CEILING)
-        found.expanded = expanded_size(roots, EXPANDED_CEILING, circles_end=True)
+        found.expanded = largest_expansion(roots, EXPANDED_CEILING)
     found.unhashable.sort()
     found.repeated.sort(key=lambda place: place[0])
     found.homes.sort()
@@ -75,10 +75,7 @@ def survey(facts: PickleFacts) -> Survey:
 
 
 def _roots(facts: PickleFacts) -> tuple[Value, ...]:
-    if not facts.stopped:
-        return tuple(event.value for event in facts.events if type(event.value) in CONTAINERS)
-    popped = tuple(event.value for event in facts.events if event.what == "pop-call")
-    return popped if type(facts.root) not in CONTAINERS else (facts.root, *popped)
+    return tuple(value for value in (facts.root, *facts.discarded) if type(value) in CONTAINERS)
 
 
 def _walk(roots: tuple[Value, ...], found: Survey) -> int:
@@ -172,7 +169,7 @@ def _hashed_parts(value: Value) -> Sequence[Value] | str:
         return "a dict"
     if isinstance(value, ByteArrayNode):
         return "a bytearray"
-    if isinstance(value, Call) and isinstance(value.function, Global):
-        if (value.function.module, value.function.name) in _UNHASHABLE_CLASSES:
-            return f"a {value.function.name}"
+    function = value.function if isinstance(value, Call) else None
+    if isinstance(function, Global) and (function.module, function.name) in _UNHASHABLE_CLASSES:
+        return f"a {function.name}"
     return ()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 
+from fdd.container.zip import read_local_headers, read_some_local_headers
 from fdd.container.zip.structs import (
     FLAG_ENCRYPTED,
     FLAG_MASKED,
@@ -50,6 +51,8 @@ def open_zip(
     found = zip_kind(all_names(facts))
     document.root = found.root if found is not None else ""
     document.records = [_record(document, record) for record in facts.records]
+    if not facts.local_headers_read:
+        _locate_small_records(document, limits)
     _read_texts(document)
     _run_pickles(document, limits)
     _probe_rest(document, limits)
@@ -77,6 +80,28 @@ def _record(document: TorchDocument, record: ZipRecord) -> Record:
         method = local.method if local is not None else METHOD_STORED
     role = record_role(document.kind, document.local_name(name)) if document.inside_root(name) else "outside"
     return Record(name, role, record.payload, size, METHOD_NAMES.get(method, f"method {method}"), crc)
+
+
+def _locate_small_records(document: TorchDocument, limits: Limits) -> None:
+    """At depth `directory`: read the local headers of all records but the storages, whose contents are not looked at.
+
+    Where one of them is not what the directory says, the directory cannot be trusted, and all are read.
+    """
+    facts = document.zip
+    assert facts is not None
+    wanted = {index for index, record in enumerate(document.records) if record.role != "storage"}
+    read_some_local_headers(document.source, facts, wanted)
+    if any(_contradicts(facts.records[index]) for index in wanted):
+        read_local_headers(document.source, facts, limits)
+    for index, record in enumerate(facts.records):
+        document.records[index].span = record.payload
+
+
+def _contradicts(record: ZipRecord) -> bool:
+    entry, local = record.entry, record.local
+    if entry is None or local is None or record.local_fault is not None or record.descriptor_fault is not None:
+        return True
+    return (local.name, local.flags, local.method) != (entry.name, entry.flags, entry.method)
 
 
 def readable(record: ZipRecord) -> bool:

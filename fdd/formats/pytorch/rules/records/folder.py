@@ -150,7 +150,7 @@ def version_twice(document: TorchDocument) -> Iterator[Violation]:
     needs=("inventory",),
     title="A record states the byte order of the storages.",
     message="no record byteorder: the byte order of the numbers is unknown",
-    remedy="Keep a note on which machine the file was written. Files of x86 and ARM hosts are little-endian, of s390x big-endian.",
+    remedy="Keep a note of the machine the file was written on: x86 and ARM are little-endian, s390x is big-endian.",
 )
 def byteorder_missing(document: TorchDocument) -> Iterator[Violation]:
     """Why it matters: writers before 2.1 stored the numbers as their host had them and said nothing. torch reads such

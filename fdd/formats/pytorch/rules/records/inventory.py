@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from fdd.core.model import COMPLETE
+from fdd.core.model import COMPLETE, Record
 from fdd.core.rule import Violation, at
 from fdd.formats.pytorch.document import TorchDocument
-from fdd.formats.pytorch.names import EAGER_KINDS, SCRIPT_KINDS
+from fdd.formats.pytorch.names import EAGER_KINDS, PACKAGE_STORAGE_NAME, SCRIPT_KINDS, SCRIPT_STORAGE_NAME, STORAGE_NAME
 from fdd.formats.pytorch.rules.catalogue import EAGER, NATIVE, rule
 from fdd.formats.pytorch.rules.records.places import name_span
 
@@ -18,16 +18,14 @@ STORED = frozenset({*EAGER_KINDS, *SCRIPT_KINDS, "torch-package"})
 """Kinds whose storages are records that pickles refer to."""
 REFERRED = STORED - {"torchscript-json"}
 """Kinds all of whose storages are named by pickles; before 1.3 TorchScript named them in model.json."""
-NUMBERED_NAME = re.compile(r"(?:(?:data|tensors|constants|traced_inputs)/\d+(?:\.storage)?|\.data/\d+\.storage)")
-"""A storage by its name, in whatever digits."""
-CANONICAL_NAME = re.compile(
-    r"(?:(?:data|tensors|constants|traced_inputs)/(?:0|[1-9][0-9]*)(?:\.storage)?|\.data/(?:0|[1-9][0-9]*)\.storage)"
-)
-CANONICAL_KEY = re.compile(r"0|[1-9][0-9]*")
-SCRIPT_KEY = re.compile(r"(?:(?:data|tensors|constants|traced_inputs)/)?(?:0|[1-9][0-9]*)(?:\.storage)?")
+CANONICAL = re.compile(r"0|[1-9][0-9]*")
+"""A number as torch writes it: ASCII digits, no leading zeros, no sign."""
+SCRIPT_KEY = re.compile(r"(?:(?:data|tensors|constants|bytecode|traced_inputs)/)?(?:0|[1-9][0-9]*)(?:\.storage)?")
 """Mobile archives name constants `0.storage` or `constants/0`."""
 ORDER = ("object", "format-version", "storage-alignment", "byteorder", "storage", "version", "serialization-id")
 """Roles of records in the order in which torch.save writes them; before 1.6 the version came first."""
+UNREAD_IDS = frozenset({"text-id", "id-not-tuple", "id-word", "id-length", "id-key"})
+"""Codes of persistent ids that name no storage, but may have been meant to."""
 LEAST_ADDRESS = 1 << 24
 """Greater numbers are addresses, as writers up to 1.8 used them, and no count of storages."""
 
@@ -56,6 +54,18 @@ def alignment_without_format_version(document: TorchDocument) -> Iterator[Violat
             yield at(name_span(document, index), record=document.records[index].name, present=present, absent=absent)
 
 
+def _number_of(document: TorchDocument, record: Record) -> str | None:
+    """The number in the name of a storage, in whatever digits; None for records that are named otherwise."""
+    local = document.local_name(record.name)
+    if document.kind in EAGER_KINDS:
+        pattern = STORAGE_NAME
+    else:
+        pattern = PACKAGE_STORAGE_NAME if document.kind == "torch-package" else SCRIPT_STORAGE_NAME
+    if record.role != "storage" or not pattern.fullmatch(local):
+        return None
+    return local.removesuffix(".storage").rpartition("/")[2]
+
+
 @rule(
     "PT-REC-015",
     "storage-name-not-canonical",
@@ -75,9 +85,9 @@ def storage_name_not_canonical(document: TorchDocument) -> Iterator[Violation]:
     References: format.md 1.2, 3.4, 3.5.
     """
     for index, record in enumerate(document.records):
-        local = document.local_name(record.name)
-        if record.role == "storage" and NUMBERED_NAME.fullmatch(local) and not CANONICAL_NAME.fullmatch(local):
-            yield at(name_span(document, index), record=record.name, name=local)
+        number = _number_of(document, record)
+        if number is not None and not CANONICAL.fullmatch(number):
+            yield at(name_span(document, index), record=record.name, name=document.local_name(record.name))
 
 
 @rule(
@@ -90,7 +100,7 @@ def storage_name_not_canonical(document: TorchDocument) -> Iterator[Violation]:
     needs=("objects",),
     per="place",
     title="Pickles refer to storages by plain decimal numbers.",
-    message="the pickle names a storage \"{key}\", which is not a plain decimal number",
+    message='the pickle names a storage "{key}", which is not a plain decimal number',
     remedy="Do not load the file: a key with a path in it may reach other records or, with careless tools, other files.",
 )
 def storage_key_not_canonical(document: TorchDocument) -> Iterator[Violation]:
@@ -98,10 +108,10 @@ def storage_key_not_canonical(document: TorchDocument) -> Iterator[Violation]:
 
     References: format.md 1.2, 2.2.
     """
-    canonical = SCRIPT_KEY if document.kind in SCRIPT_KINDS else CANONICAL_KEY
+    canonical = SCRIPT_KEY if document.kind in SCRIPT_KINDS else CANONICAL
     for storage in document.storages:
-        if not canonical.fullmatch(storage.key):
-            yield at(storage.uses[0].span, record=storage.source, key=storage.key)
+        if storage.uses and not canonical.fullmatch(storage.key):
+            yield at(storage.place, record=storage.source, key=storage.key)
 
 
 @rule(
@@ -123,9 +133,15 @@ def storage_missing(document: TorchDocument) -> Iterator[Violation]:
     References: format.md 1.16; DOC.
     """
     for storage in document.storages:
-        if storage.stored_size is None and storage.location != "meta":
+        if storage.uses and storage.stored_size is None and storage.location != "meta":
             announced = storage.byte_count if storage.byte_count is not None else "an unknown number of"
-            yield at(storage.uses[0].span, record=storage.source, name=storage.record or storage.key, bytes=announced)
+            yield at(storage.place, record=storage.source, name=storage.record or storage.key, bytes=announced)
+
+
+def _all_keys_known(document: TorchDocument) -> bool:
+    """Whether all storages that the pickles refer to are known: none breaks off, and every persistent id could be read."""
+    unread = any(mismatch.code in UNREAD_IDS for mismatch in document.mismatches)
+    return document.evidence.get("objects") == COMPLETE and not unread
 
 
 @rule(
@@ -146,12 +162,11 @@ def storage_orphan(document: TorchDocument) -> Iterator[Violation]:
 
     References: format.md 1.16.
     """
-    if document.evidence.get("objects") != COMPLETE:
-        return  # a pickle that breaks off does not tell what it would have referred to
+    if not _all_keys_known(document):
+        return
     named = {storage.record for storage in document.storages}
     for index, record in enumerate(document.records):
-        is_storage = record.role == "storage" and NUMBERED_NAME.fullmatch(document.local_name(record.name))
-        if is_storage and record.name not in named:
+        if record.name not in named and _number_of(document, record) is not None:
             yield at(name_span(document, index), record=record.name, name=record.name, size=record.size)
 
 
@@ -174,10 +189,9 @@ def record_unknown(document: TorchDocument) -> Iterator[Violation]:
     References: format.md 1.2, 3.4, 3.5.
     """
     for index, record in enumerate(document.records):
-        local = document.local_name(record.name)
-        unnumbered = record.role == "storage" and document.kind in STORED and not NUMBERED_NAME.fullmatch(local)
+        unnumbered = record.role == "storage" and document.kind in STORED and _number_of(document, record) is None
         if record.role == "unknown" or unnumbered:
-            yield at(name_span(document, index), record=record.name, name=local, size=record.size)
+            yield at(name_span(document, index), record=record.name, name=document.local_name(record.name), size=record.size)
 
 
 @rule(
@@ -197,13 +211,13 @@ def storage_numbers_skip(document: TorchDocument) -> Iterator[Violation]:
 
     References: format.md 1.2.
     """
-    numbers = {int(s.key): s for s in document.storages if CANONICAL_KEY.fullmatch(s.key) and len(s.key) < 10}
-    if document.evidence.get("objects") != COMPLETE or not numbers or max(numbers) >= LEAST_ADDRESS:
+    numbers = {int(s.key): s for s in document.storages if CANONICAL.fullmatch(s.key) and len(s.key) < 10}
+    if not _all_keys_known(document) or not numbers or len(numbers) < len(document.storages) or max(numbers) >= LEAST_ADDRESS:
         return
     hole = next(number for number in range(len(numbers) + 1) if number not in numbers)
     if hole < len(numbers):
         behind = numbers[min(number for number in numbers if number > hole)]
-        yield at(behind.uses[0].span, record=behind.source, count=len(numbers), last=max(numbers), hole=hole)
+        yield at(behind.place, record=behind.source, count=len(numbers), last=max(numbers), hole=hole)
 
 
 @rule(
@@ -242,7 +256,7 @@ def _ranks(document: TorchDocument) -> Iterator[tuple[int, tuple[int, int, str],
     for offset, index in placed:
         record = document.records[index]
         number = record.name.rpartition("/")[2] if record.role == "storage" else ""
-        by_number = int(number) if numeric and len(number) < 20 and CANONICAL_KEY.fullmatch(number) else 0
+        by_number = int(number) if numeric and len(number) < 20 and CANONICAL.fullmatch(number) else 0
         if record.role == "version" and version_first:
             yield offset, (-1, 0, ""), index
         elif record.role in ORDER:

@@ -57,7 +57,7 @@ def _positive(text: bytes) -> int | None:
     needs=("texts",),
     per="record",
     title="The version is a number in decimal digits.",
-    message="the version is \"{text}\", not a number in decimal digits",
+    message='the version is "{text}", not a number in decimal digits',
     remedy="Get the file again from its source. torch reads some such texts leniently, other readers refuse them.",
 )
 def version_not_a_number(document: TorchDocument) -> Iterator[Violation]:
@@ -127,7 +127,7 @@ def version_out_of_range(document: TorchDocument) -> Iterator[Violation]:
     kinds=EAGER,
     needs=("texts", "inventory"),
     title="The version is the one that torch.save wrote in its time.",
-    message="the archive has version {text}; torch.save has written {current} since 1.6, and 1 or 2, in front, before",
+    message="the archive has version {text}; torch.save has written {current} since 1.6, and 1 and 2 in 1.4 and 1.5",
     remedy="Nothing has to be done; the file was made or changed by another tool.",
 )
 def version_unusual(document: TorchDocument) -> Iterator[Violation]:
@@ -136,7 +136,7 @@ def version_unusual(document: TorchDocument) -> Iterator[Violation]:
     References: format.md 1.15; history.md table 1.
     """
     old = document.records[:1] and document.records[0].role == "version" and document.find("byteorder") is None
-    expected = (*FIRST_WRITTEN_VERSIONS,) if old else (CURRENT_VERSION,)
+    expected = (*FIRST_WRITTEN_VERSIONS, CURRENT_VERSION) if old else (CURRENT_VERSION,)
     for record, text in _archive_versions(document):
         if len(text) > MOST_DIGITS or int(text) not in expected:
             yield at(record.span, record=record.name, text=text[:40], current=CURRENT_VERSION)
@@ -173,7 +173,7 @@ def byteorder_unknown(document: TorchDocument) -> Iterator[Violation]:
     kinds=EAGER,
     needs=("texts",),
     title="The format version is a number that is known.",
-    message="the record .format_version says \"{text}\"; known is 1",
+    message='the record .format_version says "{text}"; known is 1',
     remedy="Look for a newer release of fdd, or for the tool that changed the record.",
 )
 def format_version_unknown(document: TorchDocument) -> Iterator[Violation]:
@@ -195,7 +195,7 @@ def format_version_unknown(document: TorchDocument) -> Iterator[Violation]:
     kinds=EAGER,
     needs=("texts",),
     title="The storage alignment is a power of two from 1 to 65536.",
-    message="the record .storage_alignment says \"{text}\", which is no power of two from 1 to {most}",
+    message='the record .storage_alignment says "{text}", which is no power of two from 1 to {most}',
     remedy="Compare with another copy; readers that compute the places of storages from this number go wrong.",
 )
 def alignment_impossible(document: TorchDocument) -> Iterator[Violation]:
@@ -221,7 +221,7 @@ def alignment_impossible(document: TorchDocument) -> Iterator[Violation]:
     kinds=NATIVE,
     needs=("texts",),
     title="The serialization id is 40 decimal digits: two numbers of 64 bits.",
-    message="the serialization id is \"{text}\", not two numbers of 20 digits each",
+    message='the serialization id is "{text}", not two numbers of 20 digits each',
     remedy="Nothing is lost. The id of a nightly build of 2023, or of another tool, cannot be checked.",
 )
 def serialization_id_malformed(document: TorchDocument) -> Iterator[Violation]:

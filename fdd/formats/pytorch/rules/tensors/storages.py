@@ -12,7 +12,7 @@ from fdd.core.rule import Violation, at
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.persistent_ids import STORAGE_MODULES, int64_of
 from fdd.formats.pytorch.rules.catalogue import ARCHIVES, PICKLED, rule
-from fdd.formats.pytorch.rules.tensors.places import stored_storages, tensor_span, users
+from fdd.formats.pytorch.rules.tensors.places import pickle_of, stored_storages, tensor_span, users
 from fdd.tensors.model import Storage, StorageUse, Tensor, unused_bytes
 
 ARCHIVED = PICKLED & ARCHIVES
@@ -127,7 +127,7 @@ def storage_size_differs(document: TorchDocument) -> Iterator[Violation]:
         if announced is None or announced < 0 or stored is None or not storage.payload_expected or announced == stored:
             continue
         yield at(
-            storage.span or storage.uses[0].span,
+            storage.span or storage.place,
             record=storage.record,
             tensor=tensor,
             stored=stored,
@@ -162,15 +162,14 @@ def storage_described_twice(document: TorchDocument) -> Iterator[Violation]:
     names = {id(storage): tensor for storage, tensor in stored_storages(document)}
     for storages in groups.values():
         uses = [(use, storage) for storage in storages for use in storage.uses]
-        for describe in (_type_of, _location_of, _count_of):
+        for describe in (_type_of, _location_of, _count_of) if uses else ():
             right = _most_likely(uses, describe)
             wrong = next(((use, storage) for use, storage in uses if describe(use) != right), None)
             if wrong is not None:
                 use, storage = wrong
                 what, other = describe(use), right
-                yield at(
-                    use.span, record=storage.source, tensor=names[id(storage)], key=storage.key, what=what, other=other
-                )  # fmt: skip
+                tensor = names[id(storage)]
+                yield at(use.span, record=storage.source, tensor=tensor, key=storage.key, what=what, other=other)
 
 
 def _type_of(use: StorageUse) -> str:
@@ -251,7 +250,7 @@ def _by_location(document: TorchDocument, *, known: bool) -> Iterator[Violation]
             found.setdefault(location, []).append((storage, tensor))
     for location, storages in found.items():
         storage, tensor = storages[0]
-        place = storage.uses[0].span if storage.uses else None
+        place = storage.place
         yield at(place, record=storage.source, tensor=tensor, location=location, count=len(storages))
 
 
@@ -279,7 +278,8 @@ def storage_larger_than_views(document: TorchDocument) -> Iterator[Violation]:
     by_storage = users(document)
     for storage in document.storages:
         tensors: list[tuple[str | None, Tensor]] = by_storage.get(id(storage), [])
-        unused = unused_bytes(storage, (tensor for _, tensor in tensors)) if tensors and storage.payload_expected else 0
+        whole = storage.payload_expected and storage.stored_size in (None, storage.byte_count)
+        unused = unused_bytes(storage, (tensor for _, tensor in tensors)) if tensors and whole else 0
         if unused:
             name, tensor = tensors[0]
             place = storage.span or tensor_span(tensor)
@@ -333,4 +333,4 @@ def big_endian_not_swapped(document: TorchDocument) -> Iterator[Violation]:
     for tensors in users(document).values():
         name, tensor = tensors[0]
         if tensor.dtype is not None and tensor.dtype.untyped and tensor.dtype.swap > 1:
-            yield at(tensor_span(tensor), record=tensor.storage.source if tensor.storage else None, tensor=name, dtype=tensor.dtype.name)
+            yield at(tensor_span(tensor), record=pickle_of(tensor), tensor=name, dtype=tensor.dtype.name)

@@ -162,7 +162,7 @@ def number_beyond_64_bits(document: TorchDocument) -> Iterator[Violation]:
         size = storage.dtype.size if storage.dtype is not None else 1
         if isinstance(count, int) and count * size > INT64_MAX:
             detail = f"storage {storage.key} would have more than 2^63 bytes"
-            yield at(storage.uses[0].span, record=storage.source, tensor=user, detail=detail)
+            yield at(storage.place, record=storage.source, tensor=user, detail=detail)
 
 
 @rule(

@@ -60,13 +60,15 @@ def payload_checksum_wrong(document: TorchDocument) -> Iterator[Violation]:
         if computed is None or recorded is None or computed == recorded or record.inflate_fault is not None:
             continue
         on_purpose = recorded == 0 and (skipped == ALL or (skipped == STORAGES and record.role == "storage"))
-        if not on_purpose and not _other_copy_fits(document, index, computed):
+        if not on_purpose and not _directory_is_wrong(document, index, computed):
             yield at(record.span, record=record.name, computed=f"{computed:08x}", recorded=f"{recorded:08x}")
 
 
-def _other_copy_fits(document: TorchDocument, index: int, computed: int) -> bool:
-    """Whether another copy of the checksum fits the payload: then the directory is wrong, and that has rules of its own."""
+def _directory_is_wrong(document: TorchDocument, index: int, computed: int) -> bool:
+    """Whether the directory has a wrong checksum or size, by the other copies: that has rules of its own."""
     record = document.zip_record(index)
+    if record.descriptor_fault is not None and record.descriptor_fault.code == "descriptor-displaced":
+        return True
     copies = (record.descriptor, record.local if record.descriptor is None else None)
     return record.entry is not None and any(copy is not None and copy.crc32 == computed for copy in copies)
 

@@ -251,7 +251,7 @@ def several_disks(document: TorchDocument) -> Iterator[Violation]:
             if value not in (0, U16_ESCAPE if fields is END_FIELDS and ends.zip64_end is not None else 0):
                 assert record is not None
                 yield at(field_span(record.span, fields, name), field=name.replace("_", " "), value=value)
-    if ends.locator is not None and ends.locator.disks not in (0, 1):
+    if ends.locator is not None and ends.locator.disks != 1:
         yield at(field_span(ends.locator.span, LOCATOR_FIELDS, "disks"), field="number of disks", value=ends.locator.disks)
     for index, record_facts in document.zip_records():
         entry = record_facts.entry
@@ -279,7 +279,7 @@ def archive_comment(document: TorchDocument) -> Iterator[Violation]:
     """
     assert document.zip is not None
     end = document.zip.ends.end
-    if end is not None and end.comment_length:
+    if end is not None and end.comment:
         yield at(Span(end.span.offset + 20, 2 + len(end.comment)), length=end.comment_length)
 
 

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from fdd.container.zip.fields import CENTRAL_FIELDS, field_span
 from fdd.container.zip.structs import LOCAL_HEADER, U16_ESCAPE, ZipFacts, ZipRecord
 from fdd.core.rule import Violation, at
 from fdd.core.span import Span, gaps
 from fdd.core.text import decode_name
-from fdd.formats.pytorch.canonical import DEFAULT_ALIGNMENT, MAX_ALIGNMENT
+from fdd.formats.pytorch.canonical import DEFAULT_ALIGNMENT, MAX_ALIGNMENT, Difference
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.opening import python_made
 from fdd.formats.pytorch.rules.catalogue import ARCHIVES, NATIVE, rule
@@ -19,6 +19,10 @@ from fdd.formats.pytorch.rules.catalogue import ARCHIVES, NATIVE, rule
 ALIGNMENT = ".storage_alignment"
 LONGEST_DESCRIPTOR = 24
 LONGEST_ZIP64 = 28
+MOST_FIELDS = 4
+"""Where more fields of one structure differ, it is another structure: one finding."""
+SHOWN = 16
+"""Bytes of a field shown in a message."""
 
 
 @rule(
@@ -183,12 +187,14 @@ def too_much_room(document: TorchDocument) -> Iterator[Violation]:
 
 
 def _unaligned(document: TorchDocument, alignment: int) -> Iterator[tuple[int, Span]]:
-    """Storages whose payload does not begin at a multiple of ``alignment``."""
+    """Storages whose payload does not begin at a multiple of ``alignment``, counted from the begin of the archive."""
+    directory = document.zip.directory if document.zip is not None else None
+    base = directory.base if directory is not None else 0
     for index, record in document.zip_records():
         payload, local = record.payload, record.local
         if document.records[index].role != "storage" or payload is None or local is None or not payload.length:
             continue
-        if payload.offset % alignment:
+        if (payload.offset - base) % alignment:
             yield index, Span(payload.offset, payload.length)
 
 
@@ -268,14 +274,32 @@ def differs_from_torch_writer(document: TorchDocument) -> Iterator[Violation]:
     comparison = document.canonical
     if comparison is None or not comparison.mostly_padded:
         return
-    for difference in comparison.differences:
-        record = decode_name(difference.name) if difference.name else None
-        shown = {
-            "where": f"{difference.structure}, {difference.field}",
-            "expected": difference.expected[:16].hex(" ") or "nothing",
-            "found": difference.found[:16].hex(" ") or f"{difference.span.length} bytes",
-        }
-        yield at(difference.span, record=record, **shown)
+    for (structure, name, _), group in groupby(_telling(document, comparison.differences), key=_structure):
+        rows = list(group)
+        record = decode_name(name) if name else None
+        if len(rows) > MOST_FIELDS:
+            place = Span(rows[0].span.offset, rows[-1].span.end - rows[0].span.offset)
+            shown = f"{len(rows)} fields", "those of torch's writer", f"{place.length} bytes of something else"
+            yield at(place, record=record, where=f"{structure}, {shown[0]}", expected=shown[1], found=shown[2])
+            continue
+        for row in rows:
+            expected = row.expected[:SHOWN].hex(" ") or "nothing"
+            found = row.found[:SHOWN].hex(" ") or f"{row.span.length} bytes"
+            yield at(row.span, record=record, where=f"{structure}, {row.field}", expected=expected, found=found)
+
+
+def _structure(difference: Difference) -> tuple[str, bytes, int | None]:
+    return difference.structure, difference.name, difference.record
+
+
+def _telling(document: TorchDocument, differences: list[Difference]) -> Iterator[Difference]:
+    """The differences without those that only follow: absent structures, and of two checksums the right one."""
+    present = [row for row in differences if row.span.length]
+    for row in present or differences[:1]:
+        computed = document.records[row.record].computed_crc32 if row.record is not None else None
+        if row.field == "crc-32" and computed is not None and row.found == computed.to_bytes(4, "little"):
+            continue
+        yield row
 
 
 @rule(

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The source texts that a PyTorch file carries: code of TorchScript and packages, classes of legacy modules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fdd.core.model import EmbeddedSource
+from fdd.formats.pytorch.document import TorchDocument
+from fdd.formats.pytorch.zipped import contents
+from fdd.limits import Limits
+
+SOURCE_ROLES = frozenset({"code", "source"})
+
+
+def sources_of(document: TorchDocument, limits: Limits) -> Iterator[EmbeddedSource]:
+    """Yield every source text, in the order of the file. A record that cannot be read is left out: rules tell of it."""
+    for index, record in enumerate(document.records):
+        if record.role not in SOURCE_ROLES and not record.name.endswith(".py"):
+            continue
+        read = contents(document, index, limits.inflated_bytes)
+        if read is not None:
+            yield EmbeddedSource(record.name, record.name, read[0], record.span.offset if record.span is not None else None)
+    for pickle, module in document.facts.get("module-sources", ()):
+        place = pickle.place(module.offset)
+        yield EmbeddedSource(
+            module.class_name, pickle.record, module.source.encode("utf-8", "surrogatepass"), place.offset, module.source_file
+        )
