@@ -220,13 +220,11 @@ class _Reader:
         facts, start = self._facts, self._position
         block = self._source.read_at(start, BLOCK)
         if not block:
-            last = facts.members[-1] if facts.members else None
-            return last is not None and not last.payload_complete and self._recover()
+            return self._recover()
         if not any(block):
-            end, trailing = self._measure_end()
-            if trailing.length and self._recover():
+            if self._recover():
                 return True
-            facts.end, facts.trailing = end, trailing
+            facts.end, facts.trailing = self._measure_end()
             return False
         if len(block) < BLOCK:
             self._fault("header-cut", start, len(block), f"{BLOCK} bytes of header")

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-from fdd.core.model import Document, EmbeddedSource, Identification
+from fdd.core.model import Document, EmbeddedSource, Identification, Record
 from fdd.core.rule import Catalogue
 from fdd.formats.probe import Probe
+from fdd.formats.segments import Segment
 from fdd.limits import Limits
 from fdd.tensors.model import Tensor
 
@@ -46,6 +47,18 @@ class Format(Protocol):
 
     def properties(self, document: Document) -> dict[str, Any]:
         """Technical metadata, as plain data, by the names of the vocabulary."""
+        ...
+
+    def segments(self, document: Document) -> list[Segment]:
+        """A partition of the file into parts with owners, ascending, without gaps: what fixity records."""
+        ...
+
+    def stored_parts(self, document: Document) -> Iterable[Record]:
+        """Everything in the file that holds contents: the records, and those that only a closer look finds."""
+        ...
+
+    def is_orderly(self, document: Document) -> bool:
+        """Whether the container leads to every record, so that readers find what is in it."""
         ...
 
     def sources(self, document: Document, limits: Limits) -> Iterable[EmbeddedSource]:

@@ -193,7 +193,7 @@ class PickleFacts:
     undecodable_texts: list[tuple[int, int]] = field(default_factory=list)
     """(offset, length) of byte strings of Python 2 and texts with lone surrogates that are not UTF-8."""
     discarded: list[Value] = field(default_factory=list)
-    """Containers that were made and are no part of the result: popped ones, and of a broken pickle the whole stack."""
+    """Containers that were made and are no part of the result: popped ones, and what was left on the stack."""
     limit: str | None = None
     """The field of Limits that stopped the run, if one did."""
 

@@ -53,7 +53,7 @@ class State:
         self.stack: list[Value] = []
         self.below: list[tuple[list[Value], int]] = []
         self.high = 0
-        # A list while the indexes come in order, as every pickler writes them (a third of the memory and of the time),
+        # A list while the indexes come in order, as every pickler writes them (measured: a third less time),
         # and a dict for good after the first that does not: never grown by index.
         self.memo: list[Value] | dict[int, Value] = []
         self.memo_highest = -1
@@ -118,7 +118,7 @@ class State:
         """Opcodes that may run until the next call; :class:`LimitReached` where a limit is passed.
 
         A single opcode makes one value or stack item (INST two), so limits are passed by 4,096 at most, by a quarter
-        where that is less or where there are very many marks. Looking at every opcode would cost a tenth of the speed.
+        where that is less or where there are very many marks. The loop itself counts nothing but opcodes.
         """
         limits = self.limits
         # Lists that grow without a new value are held to the same limit, for the sake of memory.

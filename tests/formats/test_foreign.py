@@ -478,6 +478,7 @@ def test_onnx() -> None:
         message((1, 8), (7, b"graph"), (9, b"?")),
         message((1, 8), (2, 5), (7, b"graph")),
         message((1, 8), (7, b"graph")) + b"\0",
+        message((1, 8), (7, b"graph"), (8, b"operator set"))[:-4],
     ],
 )
 def test_not_onnx(data: bytes) -> None:

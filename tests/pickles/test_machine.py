@@ -146,6 +146,9 @@ class _Refusing(pickle._Unpickler):
     def persistent_load(self, pid: Any) -> Any:
         raise NotImplementedError
 
+    def get_extension(self, code: int) -> Any:
+        raise NotImplementedError
+
 
 @settings(_examples, max_examples=150)
 @given(_damaged() | _streams)

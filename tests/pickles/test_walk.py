@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from fdd.pickles import children, expanded_size, present_size, run, walk
 from fdd.pickles.nodes import Call, DictNode, Global, ListNode, PersistentId
-from fdd.pickles.walk import nesting
+from fdd.pickles.walk import largest_expansion, nesting
 
 
 def test_walk_is_in_stream_order_and_meets_each_value_once() -> None:
@@ -51,3 +51,14 @@ def test_a_circle_through_several_containers_has_no_size() -> None:
     assert expanded_size(outer, 77) == expanded_size(inner, 77) == 77
     assert nesting([outer])[0] == 3
     assert len(list(walk(outer))) == 3
+
+
+def test_the_largest_expansion_is_that_of_one_root_and_ends_at_circles() -> None:
+    shared = ListNode([1, 2], 0)
+    roots = [ListNode([shared, shared], 0), (shared,), shared, "text"]
+    assert largest_expansion(roots, 100) == 1 + 2 * 3
+    assert largest_expansion(roots, 7) == 7
+    circle = ListNode([], 0)
+    circle.items += [ListNode([circle], 0), ListNode([circle], 0)]
+    assert largest_expansion([circle], 10**9) == 1 + 2 * 2
+    assert largest_expansion([], 10) == 0

@@ -11,6 +11,7 @@ import re
 from struct import unpack_from
 
 from fdd.container.zip.structs import (
+    CENTRAL_HEADER,
     CENTRAL_HEADER_SIGNATURE,
     END_RECORD,
     END_SIGNATURE,
@@ -149,11 +150,13 @@ def _damaged(source: ByteSource, tail: _Tail) -> int | None:
 
 
 def _fits(source: ByteSource, tail: _Tail, position: int, raw: bytes) -> bool:
-    """Whether ZIP64 records stand in front of an end record, or a directory of the size in its fields."""
+    """Whether ZIP64 records stand in front of an end record, or a directory of the size in its otherwise sound fields."""
     if tail.bytes_at(position - 20, 4) == ZIP64_LOCATOR_SIGNATURE or tail.bytes_at(position - 76, 4) == ZIP64_END_SIGNATURE:
         return True
-    (size,) = unpack_from("<I", raw, 12)
-    return any(size > 0 and source.read_at(behind - size, 4) == CENTRAL_HEADER_SIGNATURE for behind in (position, position - 76))
+    _, disk, start_disk, disk_entries, entries, size, _, _ = END_RECORD.unpack(raw)
+    if disk or start_disk or disk_entries != entries or not CENTRAL_HEADER.size * max(1, entries) <= size <= position:
+        return False
+    return any(source.read_at(behind - size, 4) == CENTRAL_HEADER_SIGNATURE for behind in (position, position - 76))
 
 
 def _nested(source: ByteSource, position: int) -> bool:

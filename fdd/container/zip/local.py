@@ -9,6 +9,7 @@ from collections.abc import Container
 from fdd.container.zip.descriptor import LONGEST_DESCRIPTOR, Expectation, find_displaced, read_descriptor
 from fdd.container.zip.extra import parse_extra, resolve_local, zip64_of
 from fdd.container.zip.structs import (
+    DESCRIPTOR_SIGNATURE,
     FLAG_DESCRIPTOR,
     LOCAL_HEADER,
     LOCAL_HEADER_SIGNATURE,
@@ -139,6 +140,9 @@ class _Reader:
             agrees = found is not None or expected.room == 0
         else:
             agrees = found is not None and found.compressed_size == entry.compressed_size
+            if found is not None and not found.has_signature and end - 4 >= payload.offset:
+                # Where a signature ends the payload, it is the descriptor's, and the payload begins 4 bytes too late.
+                agrees = agrees and self.window.read(end - 4, 4) != DESCRIPTOR_SIGNATURE
         if expected.required and not agrees:
             displaced = find_displaced(self.window, payload.offset, self.behind(payload.offset + 1))
             if displaced is not None:

@@ -9,12 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from fdd.core.model import Document, EmbeddedSource, Identification
+from fdd.core.model import Document, EmbeddedSource, Identification, Record
 from fdd.core.rule import Catalogue
 from fdd.formats.probe import Probe
 from fdd.formats.pytorch import identify as identification_step
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.globals import BASIS
+from fdd.formats.segments import Segment
 from fdd.limits import Limits
 from fdd.tensors.model import Tensor
 
@@ -58,6 +59,24 @@ class PyTorch:
         from fdd.formats.pytorch.properties import properties_of
 
         return properties_of(cast(TorchDocument, document))
+
+    def segments(self, document: Document) -> list[Segment]:
+        """By container: headers, payloads, descriptors, directory and end records of a ZIP; parts of the others."""
+        from fdd.formats.pytorch.parts import segments_of
+
+        return segments_of(cast(TorchDocument, document))
+
+    def stored_parts(self, document: Document) -> Iterable[Record]:
+        """The records, and those that only local headers tell of."""
+        from fdd.formats.pytorch.parts import stored_parts_of
+
+        return stored_parts_of(cast(TorchDocument, document))
+
+    def is_orderly(self, document: Document) -> bool:
+        """See :func:`fdd.formats.pytorch.parts.is_orderly`."""
+        from fdd.formats.pytorch.parts import is_orderly
+
+        return is_orderly(cast(TorchDocument, document))
 
     def sources(self, document: Document, limits: Limits) -> Iterable[EmbeddedSource]:
         """Code of TorchScript and packages, classes of legacy modules."""

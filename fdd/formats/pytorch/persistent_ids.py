@@ -15,6 +15,8 @@ from fdd.tensors.model import INT64_MAX, Storage, StorageUse
 
 _TEXT_ID = re.compile(r"\('storage', <class '([\w.]+)\.(\w+)'>, '(\w{1,40})', '([\w:]{1,40})', (\d{1,18})L?, None\)")
 """An id of the legacy stream as protocol 0 writes it: the text of the tuple."""
+SHAPE_CODES = frozenset({"id-length", "module-id"})
+"""Mismatches on how many items an id has; legacy streams have rules of their own for it."""
 STORAGE_MODULES = frozenset({"torch", "torch.cuda", "torch.storage", "torch.sparse"})
 
 

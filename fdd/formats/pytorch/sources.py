@@ -23,6 +23,4 @@ def sources_of(document: TorchDocument, limits: Limits) -> Iterator[EmbeddedSour
             yield EmbeddedSource(record.name, record.name, read[0], record.span.offset if record.span is not None else None)
     for pickle, module in document.facts.get("module-sources", ()):
         place = pickle.place(module.offset)
-        yield EmbeddedSource(
-            module.class_name, pickle.record, module.source.encode("utf-8", "surrogatepass"), place.offset, module.source_file
-        )
+        yield EmbeddedSource(module.class_name, pickle.record, module.source, place.offset, module.source_file)

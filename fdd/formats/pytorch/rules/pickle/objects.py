@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from fdd.core.rule import Violation, at
 from fdd.formats.pytorch.document import UNJUDGED_ROLES, TorchDocument
 from fdd.formats.pytorch.rebuilds import REBUILD_FUNCTIONS, call_target
+from fdd.formats.pytorch.persistent_ids import SHAPE_CODES
 from fdd.formats.pytorch.rules.catalogue import PICKLED, rule
 from fdd.formats.pytorch.rules.pickle.facts import fault_place, faults, named
 from fdd.pickles import faults as codes
@@ -168,8 +169,9 @@ def persistent_id_wrong(document: TorchDocument) -> Iterator[Violation]:
 
     References: format.md 2.2.
     """
+    own = SHAPE_CODES if document.kind == "torch-legacy" else frozenset[str]()
     for mismatch in document.mismatches:
-        if mismatch.function == "persistent id" and mismatch.code != "text-id":
+        if mismatch.function == "persistent id" and mismatch.code != "text-id" and mismatch.code not in own:
             yield at(mismatch.span, record=mismatch.record, tensor=mismatch.tensor, detail=mismatch.detail)
 
 

@@ -111,20 +111,13 @@ def directory_order(document: TorchDocument) -> Iterator[Violation]:
 
     References: format.md 1.4.
     """
-    rows = [(index, record.entry) for index, record in document.zip_records() if record.entry is not None]
+    # An offset that leads to no local header is a fault of its own; equal offsets are an overlap.
+    found = ((index, row.entry) for index, row in document.zip_records() if row.local is not None or row.local_fault is None)
+    rows = [(index, entry) for index, entry in found if entry is not None and entry.header_offset < document.size]
     for (_, before), (index, entry) in pairwise(rows):
-        # Equal offsets are an overlap; one offset that leads nowhere is a missing header.
-        nowhere = any(copy.span.offset == entry.span.offset for copy in _astray(document))
-        if entry.header_offset < before.header_offset and not nowhere:
+        if entry.header_offset < before.header_offset:
             place = field_span(entry.span, CENTRAL_FIELDS, "header_offset")
             yield at(place, record=document.records[index].name)
-
-
-def _astray(document: TorchDocument) -> Iterator[CentralEntry]:
-    """Entries whose header offset leads to no local header."""
-    for _, record in document.zip_records():
-        if record.entry is not None and record.local is None and record.local_fault is not None:
-            yield record.entry
 
 
 @rule(

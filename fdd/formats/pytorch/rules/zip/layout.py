@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules on where things stand: overlaps, gaps, alignment, and the comparison with torch's own writer."""
+"""Rules on where things stand: overlaps, gaps, alignment."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
-from itertools import groupby, pairwise
+from itertools import pairwise
 
 from fdd.container.zip.fields import CENTRAL_FIELDS, field_span
 from fdd.container.zip.structs import LOCAL_HEADER, U16_ESCAPE, ZipFacts, ZipRecord
 from fdd.core.rule import Violation, at
 from fdd.core.span import Span, gaps
 from fdd.core.text import decode_name
-from fdd.formats.pytorch.canonical import DEFAULT_ALIGNMENT, MAX_ALIGNMENT, Difference
+from fdd.formats.pytorch.canonical import DEFAULT_ALIGNMENT, MAX_ALIGNMENT
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.opening import python_made
 from fdd.formats.pytorch.rules.catalogue import ARCHIVES, NATIVE, rule
@@ -19,10 +20,6 @@ from fdd.formats.pytorch.rules.catalogue import ARCHIVES, NATIVE, rule
 ALIGNMENT = ".storage_alignment"
 LONGEST_DESCRIPTOR = 24
 LONGEST_ZIP64 = 28
-MOST_FIELDS = 4
-"""Where more fields of one structure differ, it is another structure: one finding."""
-SHOWN = 16
-"""Bytes of a field shown in a message."""
 
 
 @rule(
@@ -57,7 +54,16 @@ def _stray_spans(facts: ZipFacts) -> list[Span]:
         if fault is not None and fault.code == "descriptor-displaced" and record.payload is not None:
             start = min(record.payload.end, fault.offset)
             spans.append(Span(start, max(record.payload.end, fault.offset) - start))
-    return spans
+    return spans + list(_lost_spans(facts))
+
+
+def _lost_spans(facts: ZipFacts) -> Iterator[Span]:
+    """Where records stand whose local header is destroyed: from there to the next structure."""
+    places = sorted(row.entry.header_offset for row in facts.records if row.entry is not None and row.local is None)
+    for region in facts.regions:
+        start = next((place for place in places[bisect_left(places, region.span.offset) :] if region.span.holds(place)), None)
+        if region.what == "gap" and start is not None:
+            yield Span(start, region.span.end - start)
 
 
 @rule(
@@ -250,78 +256,3 @@ def storage_unaligned_against_record(document: TorchDocument) -> Iterator[Violat
         return
     for index, span in _unaligned(document, alignment):
         yield at(span, record=document.records[index].name, offset=span.offset, alignment=alignment)
-
-
-@rule(
-    "PT-ZIP-035",
-    "differs-from-torch-writer",
-    axis="valid",
-    level="warning",
-    clause="zip.canonical",
-    kinds=NATIVE,
-    needs=("canonical",),
-    per="place",
-    title="The bytes around the payloads are those that torch's writer makes.",
-    message="{where}: expected {expected}, found {found}",
-    remedy="torch wrote this archive and it was changed since: get the file again from its source and compare.",
-)
-def differs_from_torch_writer(document: TorchDocument) -> Iterator[Violation]:
-    """Why it matters: every byte of the container follows from the records. One that differs shows damage or a change that
-    no checksum covers.
-
-    References: format.md 1.13.
-    """
-    comparison = document.canonical
-    if comparison is None or not comparison.mostly_padded:
-        return
-    for (structure, name, _), group in groupby(_telling(document, comparison.differences), key=_structure):
-        rows = list(group)
-        record = decode_name(name) if name else None
-        if len(rows) > MOST_FIELDS:
-            place = Span(rows[0].span.offset, rows[-1].span.end - rows[0].span.offset)
-            shown = f"{len(rows)} fields", "those of torch's writer", f"{place.length} bytes of something else"
-            yield at(place, record=record, where=f"{structure}, {shown[0]}", expected=shown[1], found=shown[2])
-            continue
-        for row in rows:
-            expected = row.expected[:SHOWN].hex(" ") or "nothing"
-            found = row.found[:SHOWN].hex(" ") or f"{row.span.length} bytes"
-            yield at(row.span, record=record, where=f"{structure}, {row.field}", expected=expected, found=found)
-
-
-def _structure(difference: Difference) -> tuple[str, bytes, int | None]:
-    return difference.structure, difference.name, difference.record
-
-
-def _telling(document: TorchDocument, differences: list[Difference]) -> Iterator[Difference]:
-    """The differences without those that only follow: absent structures, and of two checksums the right one."""
-    present = [row for row in differences if row.span.length]
-    for row in present or differences[:1]:
-        computed = document.records[row.record].computed_crc32 if row.record is not None else None
-        if row.field == "crc-32" and computed is not None and row.found == computed.to_bytes(4, "little"):
-            continue
-        yield row
-
-
-@rule(
-    "PT-ZIP-059",
-    "not-from-torch-writer",
-    axis="advice",
-    level="info",
-    clause="zip.canonical",
-    kinds=NATIVE,
-    needs=("canonical",),
-    title="torch's own writer made the archive.",
-    message="the archive was packed again by a tool other than torch; the first difference is in: {where}",
-    remedy="Nothing is lost where all other rules pass. Prefer the file as torch wrote it, if it can still be had.",
-)
-def not_from_torch_writer(document: TorchDocument) -> Iterator[Violation]:
-    """Why it matters: an archive that was packed again is no longer the file that torch wrote; its history has a gap.
-
-    References: format.md 1.13.
-    """
-    comparison = document.canonical
-    if comparison is None or comparison.mostly_padded:
-        return
-    for difference in comparison.differences:
-        record = decode_name(difference.name) if difference.name else None
-        yield at(difference.span, record=record, where=f"{difference.structure}, {difference.field}")

@@ -102,11 +102,13 @@ def names_differ(document: TorchDocument) -> Iterator[Violation]:
     """
     assert document.zip is not None
     strays = {item.local.name for item in document.zip.unlisted if item.local is not None}
+    owners = Counter(pair.local.span.offset for pair in pairs(document))
     votes = Votes(document)
     for pair in pairs(document):
         if pair.entry.name == pair.local.name:
             continue
-        if pair.entry.name in strays:
+        # The header of another record, or its own one somewhere else: then the offset is wrong, and both names are right.
+        if pair.entry.name in strays or owners[pair.local.span.offset] > 1:
             place = field_place(pair.entry, "header_offset")
         else:
             place = name_place(pair.entry if votes.entry_name_is_wrong(pair) else pair.local)
@@ -263,6 +265,9 @@ def descriptor_differs(document: TorchDocument) -> Iterator[Violation]:
     for pair in pairs(document):
         fault, descriptor = pair.record.descriptor_fault, pair.record.descriptor
         announced = bool(pair.entry.flags & pair.local.flags & FLAG_DESCRIPTOR)
+        if fault is not None and fault.code == "descriptor-signature" and _is_none(descriptor, pair.entry):
+            yield at(descriptor.span if descriptor else None, record=pair.name, what=words["descriptor-missing"])
+            continue
         if fault is not None and fault.code in words and (announced or fault.code == "descriptor-signature"):
             yield at(Span(fault.offset, fault.length), record=pair.name, what=words[fault.code])
         if descriptor is None:
@@ -273,6 +278,11 @@ def descriptor_differs(document: TorchDocument) -> Iterator[Violation]:
             what = f"the sizes in the data descriptor take {descriptor.width} bytes: not what the local header asks for"
             yield at(descriptor.span, record=pair.name, what=what)
         yield from _descriptor_values(document, pair, descriptor)
+
+
+def _is_none(descriptor: DataDescriptor | None, entry: CentralEntry) -> bool:
+    """Whether these bytes are no descriptor at all: no field is as it should be."""
+    return descriptor is None or not any(getattr(descriptor, field) == getattr(entry, field) for field in REPEATED)
 
 
 def _descriptor_values(document: TorchDocument, pair: Pair, descriptor: DataDescriptor) -> Iterator[Violation]:
@@ -330,7 +340,7 @@ def stored_sizes_differ(document: TorchDocument) -> Iterator[Violation]:
         if entry is None or entry.method != METHOD_STORED or entry.compressed_size == entry.uncompressed_size:
             continue
         # Encryption puts its own header in front of the data.
-        if entry.flags & FLAG_ENCRYPTED or (local is not None and local.method != entry.method):
+        if entry.flags & FLAG_ENCRYPTED or entry.extra_fault is not None or (local is not None and local.method != entry.method):
             continue
         name = document.records[index].name
         size = true_size(Pair(index, name, entry, local, record)) if local is not None else None

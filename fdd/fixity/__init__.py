@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fixity: record every byte of a file, and say later what changed and which tensor it hurts."""
+
+from __future__ import annotations
+
+from fdd.fixity.create import create
+from fdd.fixity.manifest import Manifest
+from fdd.fixity.verify import FixityResult, verify
+
+__all__ = ["FixityResult", "Manifest", "create", "verify"]

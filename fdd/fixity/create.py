@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes manifests: one read of the file, digests of the whole and of every part."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO
+
+from fdd._version import __version__
+from fdd.core.digests import check_algorithms
+from fdd.core.model import Document, Identification
+from fdd.core.paths import safe_path
+from fdd.core.payload import Part, read_payload
+from fdd.core.source import FileSource, open_source
+from fdd.core.span import Span
+from fdd.core.text import valid_text
+from fdd.fixity.blocks import BLOCK_BYTES, BLOCKS_FROM, BlockTap
+from fdd.fixity.manifest import Blocks, Manifest, SegmentEntry, TensorEntry
+from fdd.formats import installed
+from fdd.formats.plugin import Format
+from fdd.formats.probe import Probe, make_probe
+from fdd.formats.segments import Segment
+from fdd.limits import Limits
+from fdd.tensors.model import Tensor
+
+GENERATOR = {"name": "fdd", "version": __version__}
+DEFAULT_DIGESTS = ("sha256",)
+
+
+def create(
+    source: str | bytes | os.PathLike[str] | BinaryIO,
+    *,
+    name: str | None = None,
+    digests: Iterable[str] = DEFAULT_DIGESTS,
+    limits: Limits | None = None,
+    path: str | None = None,
+    created: str | None = None,
+) -> Manifest:
+    """Record a file. Parts get the first of the algorithms, the whole file all of them.
+
+    ``path`` is the relative path to write into the manifest, ``created`` the time of making, if one is wanted: without
+    it the manifest of the same bytes is always the same text. Raises SourceError where the file cannot be read, or
+    changes while it is read: then nothing is recorded.
+    """
+    algorithms = check_algorithms(digests)
+    opened = open_source(source)
+    try:
+        where = os.fspath(source) if isinstance(source, (str, os.PathLike)) else None
+        name = name or (os.path.basename(where) if where is not None else "")
+        probe = make_probe(opened, name=name, path=where, limits=limits or Limits(), depth="structure")
+        identification, fmt, document = open_for_fixity(probe)
+        segments = fmt.segments(document) if fmt is not None else whole_file(opened.size)
+        whole, entries = digest_segments(probe, segments, algorithms)
+        if isinstance(opened, FileSource):
+            opened.check_unchanged()
+    finally:
+        if isinstance(opened, FileSource):
+            opened.close()
+    return Manifest(
+        generator=GENERATOR,
+        name=safe_path(name),
+        size=opened.size,
+        digests=whole,
+        format=_format(identification),
+        segments=tuple(entries),
+        tensors=tuple(_tensors(fmt.tensors(document))) if fmt is not None else (),
+        path=path,
+        created=created,
+    )
+
+
+def open_for_fixity(probe: Probe) -> tuple[Identification, Format | None, Document]:
+    """Open a file by the first format that knows it; foreign files have no parts but themselves."""
+    for fmt in installed():
+        identification = fmt.identify(probe)
+        if identification is not None:
+            return identification, fmt, fmt.open(probe, identification)
+    from fdd.formats.neighbours import identify_neighbour
+
+    identification = identify_neighbour(probe)
+    return identification, None, Document(probe.source, probe.name, identification)
+
+
+def whole_file(size: int) -> list[Segment]:
+    """The one part of a file whose format has no parts."""
+    return [Segment("data", Span(0, size))]
+
+
+def digest_segments(
+    probe: Probe, segments: list[Segment], algorithms: tuple[str, ...]
+) -> tuple[dict[str, str], list[SegmentEntry]]:
+    """Read the file once: digests of the whole, and an entry for each segment."""
+    taps = [BlockTap(BLOCK_BYTES) if segment.span.length >= BLOCKS_FROM else None for segment in segments]
+    parts = [
+        Part(segment.span, algorithms=algorithms[:1], taps=(tap,) if tap is not None else ())
+        for segment, tap in zip(segments, taps, strict=True)
+    ]
+    inflating = {
+        index: Part(segment.span, deflated=True, algorithms=algorithms[:1])
+        for index, segment in enumerate(segments)
+        if segment.deflated
+    }
+    whole = read_payload(probe.source, [*parts, *inflating.values()], algorithms)
+    entries = [
+        SegmentEntry(
+            segment.kind,
+            segment.span,
+            valid_text(segment.record) if segment.record is not None else None,
+            part.digests,
+            Blocks(tap.size, tuple(tap.values)) if tap is not None else None,
+            inflating[index].digests if index in inflating and inflating[index].fault is None else None,
+        )
+        for index, (segment, part, tap) in enumerate(zip(segments, parts, taps, strict=True))
+    ]
+    return whole, entries
+
+
+def _format(identification: Identification) -> dict[str, Any]:
+    return {"fdd": identification.format, "kind": identification.kind, "version": identification.version}
+
+
+def _tensors(tensors: Iterable[Tensor], prefix: str = "") -> Iterator[TensorEntry]:
+    """Every tensor; those made of others (sparse, nested) are followed by their components, which hold the bytes."""
+    for tensor in tensors:
+        name = f"{prefix}/{tensor.name}" if prefix else tensor.name
+        storage = tensor.storage
+        yield TensorEntry(
+            name=valid_text(name),
+            dtype=tensor.dtype.name if tensor.dtype is not None else None,
+            shape=tensor.shape,
+            record=valid_text(storage.record) if storage is not None and storage.record is not None else None,
+            span=tensor.span,
+        )
+        yield from _tensors(tensor.components.values(), name)

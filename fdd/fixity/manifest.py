@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fixity manifest: a value, its JSON form (``schemas/fixity-manifest.schema.json``), and reading it back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fdd.core.errors import UsageError
+from fdd.core.span import Span
+
+MANIFEST_VERSION = "1.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """CRC-32 values of equal blocks of one large segment, so that damage inside is localised.
+
+    The digest of the segment proves the damage; the blocks only say where, so a fast checksum serves. ``size`` in bytes;
+    the last block may be shorter.
+    """
+
+    size: int
+    crc32: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentEntry:
+    """One part of the file and its digests by algorithm. ``kind`` as in :mod:`fdd.formats.segments`."""
+
+    kind: str
+    span: Span
+    record: str | None
+    digests: Mapping[str, str]
+    blocks: Blocks | None = None
+    inflated: Mapping[str, str] | None = None
+    """Digests of what a deflated record inflates to: they outlive packing again."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorEntry:
+    """A tensor and the bytes it looks at: what damage to those bytes hurts. ``content`` is its content digest, if made."""
+
+    name: str
+    dtype: str | None
+    shape: tuple[int, ...] | None
+    record: str | None
+    span: Span | None
+    content: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Everything recorded of one file. The segments partition it: lengths sum up to ``size``, without gap or overlap."""
+
+    generator: Mapping[str, str]
+    name: str
+    size: int
+    digests: Mapping[str, str]
+    format: Mapping[str, Any]
+    segments: tuple[SegmentEntry, ...]
+    tensors: tuple[TensorEntry, ...] = ()
+    content_digest: str | None = None
+    path: str | None = None
+    """Relative path in the collection it was made for, with slashes."""
+    created: str | None = None
+
+    @property
+    def algorithms(self) -> tuple[str, ...]:
+        """The algorithms of the digests of the whole file."""
+        return tuple(self.digests)
+
+    def tensors_at(self, span: Span) -> list[str]:
+        """Names of the tensors that look at any byte of ``span``."""
+        return [tensor.name for tensor in self.tensors if tensor.span is not None and tensor.span.overlaps(span)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, in the order of the schema."""
+        document: dict[str, Any] = {"manifest_version": MANIFEST_VERSION, "generator": dict(self.generator)}
+        if self.created is not None:
+            document["created"] = self.created
+        file: dict[str, Any] = {"name": self.name}
+        if self.path is not None:
+            file["path"] = self.path
+        document["file"] = file | {"size": self.size, "digests": dict(self.digests)}
+        document["format"] = dict(self.format)
+        document["segments"] = [_segment_dict(segment) for segment in self.segments]
+        if self.tensors:
+            document["tensors"] = [_tensor_dict(tensor) for tensor in self.tensors]
+        if self.content_digest is not None:
+            document["content_digest"] = {"algorithm": "fdd-content-sha256-1", "digest": self.content_digest}
+        return document
+
+    def to_json(self) -> str:
+        """The manifest as text: equal for equal files, whenever and wherever it is made."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=1) + "\n"
+
+    @staticmethod
+    def from_json(text: str) -> Manifest:
+        """Read a manifest. Raises :class:`UsageError` where the text is none, or its segments do not partition the file."""
+        try:
+            document = json.loads(text)
+            manifest = _from_dict(document)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise UsageError(f"not a fixity manifest: {type(error).__name__}: {error}") from error
+        position = 0
+        for segment in manifest.segments:
+            if segment.span.offset != position or segment.span.length < 0:
+                raise UsageError(f"not a whole fixity manifest: the segments leave a gap or overlap at {position}")
+            position = segment.span.end
+        if position != manifest.size:
+            raise UsageError(f"not a whole fixity manifest: the segments cover {position} of {manifest.size} bytes")
+        return manifest
+
+
+def _segment_dict(segment: SegmentEntry) -> dict[str, Any]:
+    entry: dict[str, Any] = {"kind": segment.kind, "offset": segment.span.offset, "length": segment.span.length}
+    if segment.record is not None:
+        entry["record"] = segment.record
+    entry |= segment.digests
+    if segment.inflated is not None:
+        entry["inflated"] = dict(segment.inflated)
+    if segment.blocks is not None:
+        entry["blocks"] = {"size": segment.blocks.size, "crc32": [f"{value:08x}" for value in segment.blocks.crc32]}
+    return entry
+
+
+def _tensor_dict(tensor: TensorEntry) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "name": tensor.name,
+        "dtype": tensor.dtype,
+        "shape": list(tensor.shape) if tensor.shape is not None else None,
+    }
+    if tensor.record is not None:
+        entry["record"] = tensor.record
+    if tensor.span is not None:
+        entry |= {"offset": tensor.span.offset, "length": tensor.span.length}
+    if tensor.content is not None:
+        entry["content"] = {"algorithm": "fdd-tensor-sha256-1", "digest": tensor.content}
+    return entry
+
+
+def _from_dict(document: Mapping[str, Any]) -> Manifest:
+    if document["manifest_version"].split(".")[0] != MANIFEST_VERSION.split(".")[0]:
+        raise ValueError(f"manifest version {document['manifest_version']}")
+    file = document["file"]
+    content = document.get("content_digest")
+    return Manifest(
+        generator=document["generator"],
+        name=str(file["name"]),
+        size=int(file["size"]),
+        digests={str(name): str(value).lower() for name, value in file["digests"].items()},
+        format=document.get("format", {}),
+        segments=tuple(_segment(item) for item in document["segments"]),
+        tensors=tuple(_tensor(item) for item in document.get("tensors", ())),
+        content_digest=content["digest"] if content is not None else None,
+        path=file.get("path"),
+        created=document.get("created"),
+    )
+
+
+SEGMENT_KEYS = frozenset({"kind", "offset", "length", "record", "blocks", "inflated"})
+
+
+def _segment(item: Mapping[str, Any]) -> SegmentEntry:
+    blocks = item.get("blocks")
+    return SegmentEntry(
+        kind=str(item["kind"]),
+        span=Span(int(item["offset"]), int(item["length"])),
+        record=item.get("record"),
+        digests={name: str(value).lower() for name, value in item.items() if name not in SEGMENT_KEYS},
+        inflated=item.get("inflated"),
+        blocks=Blocks(int(blocks["size"]), tuple(int(value, 16) for value in blocks["crc32"])) if blocks is not None else None,
+    )
+
+
+def _tensor(item: Mapping[str, Any]) -> TensorEntry:
+    shape = item.get("shape")
+    return TensorEntry(
+        name=str(item["name"]),
+        dtype=item.get("dtype"),
+        shape=tuple(int(size) for size in shape) if shape is not None else None,
+        record=item.get("record"),
+        span=Span(int(item["offset"]), int(item["length"])) if "offset" in item else None,
+        content=item["content"]["digest"] if "content" in item else None,
+    )
