@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from corpus.build.kit import Global, Storage, Tensor, eager, recipe, storage, tensor
+from corpus.build.kit import Global, Storage, Tensor, eager, ordered_dict, recipe, storage, tensor
 from corpus.build.tensors_kit import FOUR, four, identifier, in_dict, saved, view
 
 RAW = four().data
@@ -61,14 +61,10 @@ def storage_described_twice_location() -> bytes:
 @recipe("tensors/storage-described-twice-pass.pt")
 def storage_described_twice_pass() -> bytes:
     """uint8 and uint16 on the same bytes: a ByteStorage and an UntypedStorage, which torch allows."""
-    raw = bytes(range(4))
-    byte, untyped = Global("torch", "ByteStorage"), Global("torch.storage", "UntypedStorage")
-    return eager(
-        {
-            "a": Tensor(Storage(byte, raw, 4, key="0"), (4,), (1,)),
-            "b": Tensor(Storage(untyped, raw, 4, key="0"), (2,), (1,), dtype="uint16"),
-        }
-    )
+    raw, uint16 = Storage(Global("torch", "ByteStorage"), bytes(range(4)), 4), Global("torch", "uint16")
+    untyped = identifier(4, Global("torch.storage", "UntypedStorage"))
+    other = rebuild("_rebuild_tensor_v3", untyped, 0, (2,), (1,), False, ordered_dict(), uint16)
+    return saved({"a": view(raw), "b": other})
 
 
 @recipe("tensors/location-unknown.pt")

@@ -29,7 +29,7 @@ def new_parser(command: str, description: str) -> Parser:
     return Parser(prog=f"fdd {command}", description=description, allow_abbrev=False)
 
 
-def add_paths(parser: Parser) -> None:
+def add_paths(parser: argparse.ArgumentParser) -> None:
     """PATH..., and how to come by more of them."""
     parser.add_argument("paths", nargs="*", metavar="PATH", help="file or folder; - is standard input")
     parser.add_argument("--files-from", metavar="FILE", help="read paths from FILE, one a line (- is standard input)")
@@ -47,7 +47,9 @@ def add_output(parser: Parser, forms: Sequence[str] = tuple(WRITERS)) -> None:
     parser.add_argument("--verbose", action="store_true", help="list passed rules and everything else too")
     parser.add_argument("--brief", action="store_true", help="leave out long lists (records, tensors)")
     parser.add_argument("--quiet", action="store_true", help="no progress and no log on standard error")
-    parser.add_argument("--jobs", type=_jobs, default=1, metavar="N", help="number of processes (default: 1; 0: one a core)")
+    parser.add_argument(
+        "--jobs", type=jobs_argument, default=1, metavar="N", help="number of processes (default: 1; 0: one a core)"
+    )
     parser.add_argument("--order", choices=("given", "done"), default="given", help="order of the reports (default: given)")
     parser.add_argument("--exit-zero", action="store_true", help="exit 0 instead of 1")
 
@@ -59,7 +61,7 @@ def add_judgement(parser: Parser) -> None:
     )
 
 
-def _jobs(text: str) -> int:
+def jobs_argument(text: str) -> int:
     from fdd.core.parallel import default_jobs
 
     try:

@@ -260,13 +260,13 @@ def test_entry_signature(number: int) -> None:
 
 @pytest.mark.parametrize("number", range(RECORDS))
 @pytest.mark.parametrize("field", [28, 30, 32])
-@pytest.mark.parametrize("bit", range(16))
-def test_entry_lengths(number: int, field: int, bit: int) -> None:
+def test_entry_lengths(number: int, field: int) -> None:
     built = build()
     at = built.entries[number].offset + field
-    facts = read(flipped(built.data, at + bit // 8, bit % 8))
-    assert "entry-lengths" in codes(facts)
-    assert_complete(facts, built)
+    for bit in range(16):
+        facts = read(flipped(built.data, at + bit // 8, bit % 8))
+        assert "entry-lengths" in codes(facts), bit
+        assert_complete(facts, built)
 
 
 def test_overwritten_entries() -> None:
@@ -398,13 +398,13 @@ def test_local_signature(number: int) -> None:
 
 @pytest.mark.parametrize("number", [0, 2, 4])
 @pytest.mark.parametrize("field", [26, 28])
-@pytest.mark.parametrize("bit", range(16))
-def test_local_lengths(number: int, field: int, bit: int) -> None:
+def test_local_lengths(number: int, field: int) -> None:
     built = build()
     at = built.headers[number].offset + field
-    facts = read(flipped(built.data, at + bit // 8, bit % 8))
-    assert codes(facts) == ["local-header-lengths"]
-    assert_complete(facts, built)
+    for bit in range(16):
+        facts = read(flipped(built.data, at + bit // 8, bit % 8))
+        assert codes(facts) == ["local-header-lengths"], bit
+        assert_complete(facts, built)
 
 
 def test_no_local_header() -> None:

@@ -47,7 +47,7 @@ def mutate(data: bytes, change: tuple[str, float, float]) -> bytes:
     return data[:at] + signature + data[at + len(signature) :]
 
 
-@settings(max_examples=250)
+@settings(max_examples=200)
 @given(st.sampled_from(range(len(BASES))), st.lists(Change, min_size=1, max_size=6))
 def test_mutations_never_raise(base: int, changes: list[tuple[str, float, float]]) -> None:
     data = BASES[base].data
@@ -56,7 +56,7 @@ def test_mutations_never_raise(base: int, changes: list[tuple[str, float, float]
     check_sanity(read(data))
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(st.lists(st.one_of(st.sampled_from(SIGNATURES), st.binary(max_size=40)), max_size=60))
 def test_signatures_at_random_never_raise(parts: list[bytes]) -> None:
     check_sanity(read(b"".join(parts)))

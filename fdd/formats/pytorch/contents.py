@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from fdd.formats.pytorch.persistent_ids import PersistentIdReader, text_of
-from fdd.formats.pytorch.rebuilds import REBUILD_FUNCTIONS, TensorReader, call_target, int_of
+from fdd.formats.pytorch.pickle_values import call_target, int_of
+from fdd.formats.pytorch.rebuilds import REBUILD_FUNCTIONS, TensorReader
 from fdd.pickles.nodes import Call, DictNode, Global, ListNode, PersistentId, SetNode, Value
 from fdd.tensors.model import Tensor
 

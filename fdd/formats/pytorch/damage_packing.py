@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from fdd.container.zip.structs import FLAG_DESCRIPTOR, FLAG_ENCRYPTED, FLAG_STRONG_ENCRYPTION, CentralEntry, LocalHeader, ZipFacts
+from fdd.container.zip.structs import EXTRA_PADDING, FLAG_DESCRIPTOR, FLAG_ENCRYPTED, FLAG_STRONG_ENCRYPTION, CentralEntry, LocalHeader, ZipFacts
 from fdd.core.source import ByteSource
 from fdd.core.text import decode_name
 from fdd.formats.pytorch.damage_facts import Encrypted, Leftovers, Packer
@@ -102,7 +102,7 @@ def find_packers(facts: ZipFacts) -> list[Packer]:
     """The tools that wrote entries, by number of entries; empty where all are torch's."""
     found: dict[str, Packer] = {}
     for record in facts.records:
-        if record.entry is None or not _foreign(record.entry):
+        if record.entry is None or not _foreign(_Entry(record.entry, record.local)):
             continue
         tool, reasons = _tool(_Entry(record.entry, record.local))
         packer = found.setdefault(tool, Packer(tool, reasons, 0, len(facts.records), record.entry.span))
@@ -110,9 +110,12 @@ def find_packers(facts: ZipFacts) -> list[Packer]:
     return sorted(found.values(), key=lambda packer: -packer.entries)
 
 
-def _foreign(entry: CentralEntry) -> bool:
-    """Whether torch cannot have written it: torch makes "version made by" and attributes 0."""
-    return entry.version_made_by != 0 and (entry.version_made_by >> 8) in _HOSTS and entry.version_made_by & 0xFF >= 10
+def _foreign(entry: _Entry) -> bool:
+    """Whether torch cannot have written it: torch has 0 as "version made by", and its padding field in every local header.
+
+    One of the two signs alone can be damage.
+    """
+    return entry.host in _HOSTS and entry.version >= 10 and EXTRA_PADDING not in entry.extras
 
 
 def _tool(entry: _Entry) -> tuple[str, str]:

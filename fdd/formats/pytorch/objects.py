@@ -11,7 +11,8 @@ from fdd.formats.pytorch.contents import content_of, find_tensors, odd_state_key
 from fdd.formats.pytorch.document import PickleRecord, TorchDocument
 from fdd.formats.pytorch.names import EAGER_KINDS, SCRIPT_KINDS
 from fdd.formats.pytorch.persistent_ids import PersistentIdReader
-from fdd.formats.pytorch.rebuilds import REBUILD_FUNCTIONS, TensorReader, call_target
+from fdd.formats.pytorch.pickle_values import call_target
+from fdd.formats.pytorch.rebuilds import REBUILD_FUNCTIONS, TensorReader
 from fdd.pickles.nodes import MISSING, Call, PersistentId
 from fdd.tensors.model import Storage, Tensor
 from fdd.tensors.sparse import COMPRESSED, COO

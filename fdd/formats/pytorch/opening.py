@@ -7,6 +7,7 @@ from fdd.core.model import Identification
 from fdd.formats.probe import Probe
 from fdd.formats.pytorch.bare_pickle import open_pickle
 from fdd.formats.pytorch.canonical import compare
+from fdd.formats.pytorch.damage import diagnose
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.evidence import zip_evidence
 from fdd.formats.pytorch.executorch import open_executorch
@@ -64,6 +65,7 @@ def open_document(probe: Probe, identification: Identification) -> TorchDocument
     document.content = CONTENT_OF_KIND.get(identification.kind, document.content)
     find_other_readings(document, probe)
     collect_globals(document)
+    diagnose(document, probe, by_python=python_made(document))
     return document
 
 

@@ -8,6 +8,7 @@ from fdd.core.finding import Reason
 from fdd.core.model import COMPLETE, Evidence, Record
 from fdd.core.payload import Part, read_payload
 from fdd.formats.pytorch.bool_values import bool_taps, note_bools
+from fdd.formats.pytorch.damage import diagnose_payload
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.evidence import HEADER_RULES, UNREADABLE_RULES
 from fdd.formats.pytorch.index_values import read_index_values
@@ -38,6 +39,7 @@ def read_payloads(document: TorchDocument, algorithms: tuple[str, ...]) -> None:
     note_bools(document, taps)
     read_index_values(document)
     document.evidence["payload"] = Evidence("partial", Reason.BLOCKED, UNREADABLE_RULES + HEADER_RULES) if skipped else COMPLETE
+    diagnose_payload(document)
 
 
 def checkable(document: TorchDocument, index: int) -> bool:

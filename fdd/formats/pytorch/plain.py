@@ -8,7 +8,8 @@ from typing import Any
 
 from fdd.core.text import decode_name, valid_text
 from fdd.formats.pytorch.contents import key_text, pairs_of
-from fdd.formats.pytorch.rebuilds import REBUILD_FUNCTIONS, call_target, dtype_of, size_of
+from fdd.formats.pytorch.pickle_values import call_target, dtype_of, size_of
+from fdd.formats.pytorch.rebuilds import REBUILD_FUNCTIONS
 from fdd.pickles.nodes import Call, Global, ListNode, SetNode, Value
 
 DEEPEST = 4

@@ -6,10 +6,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fdd.formats.pytorch.document import Mismatch, PickleRecord
-from fdd.formats.pytorch.globals import modern_name
 from fdd.formats.pytorch.persistent_ids import PersistentIdReader, int64_of, text_of
+from fdd.formats.pytorch.pickle_values import (
+    array_shape,
+    attribute_names,
+    call_target,
+    device_name,
+    dtype_of,
+    int_of,
+    is_empty_dict,
+    kind_of,
+    layout_name,
+    size_of,
+)
 from fdd.pickles.nodes import Call, DictNode, Global, ListNode, PersistentId, Value
-from fdd.tensors.dtypes import DType, torch_dtype
+from fdd.tensors.dtypes import DType
 from fdd.tensors.model import Quantizer, Storage, Tensor
 
 TENSOR_METADATA_KEYS = frozenset({"conj", "neg"})
@@ -23,34 +34,6 @@ SPARSE_PARTS: dict[str, tuple[str, ...]] = {
     "sparse_bsc": ("ccol_indices", "row_indices", "values"),
 }
 """Layout -> the tensors it is made of, in the order of the arguments."""
-
-
-def call_target(value: Value) -> tuple[str, str] | None:
-    """(module, name) that a call calls, in today's names; None for other values."""
-    if isinstance(value, Call) and isinstance(value.function, Global):
-        return modern_name(value.function.module, value.function.name)
-    return None
-
-
-def int_of(value: Value) -> int | None:
-    """A whole number; booleans are none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def size_of(value: Value) -> tuple[int, ...] | None:
-    """A tuple of whole numbers, plain, a list, or wrapped in torch.Size; None for anything else."""
-    if call_target(value) == ("torch", "Size") and len(value.args) == 1:
-        value = value.args[0]
-    if isinstance(value, ListNode):
-        value = tuple(value.items)
-    if not isinstance(value, tuple) or any(int_of(item) is None for item in value):
-        return None
-    return value
-
-
-def dtype_of(value: Value) -> DType | None:
-    """The element type a global such as `torch.float32` names."""
-    return torch_dtype(value.name) if isinstance(value, Global) and value.module == "torch" else None
 
 
 class TensorReader:
@@ -114,13 +97,13 @@ class TensorReader:
     def _storage(self, call: Call, value: Value) -> Storage | None:
         if isinstance(value, PersistentId):
             return self._ids.read(value)
-        self._state(call, "argument-type", f"{_kind(value)} where a storage belongs")
+        self._state(call, "argument-type", f"{kind_of(value)} where a storage belongs")
         return None
 
     def _numbers(self, call: Call, value: Value, what: str) -> tuple[int, ...] | None:
         numbers = size_of(value)
         if numbers is None:
-            self._state(call, "argument-type", f"{_kind(value)} where the {what} belongs")
+            self._state(call, "argument-type", f"{kind_of(value)} where the {what} belongs")
         elif any(int64_of(number) is None for number in numbers):
             self._state(call, "overflow", f"a number beyond 64 bits in the {what}")
             return None
@@ -128,7 +111,7 @@ class TensorReader:
 
     def _number(self, call: Call, value: Value, what: str) -> int | None:
         if int_of(value) is None:
-            self._state(call, "argument-type", f"{_kind(value)} where the {what} belongs")
+            self._state(call, "argument-type", f"{kind_of(value)} where the {what} belongs")
         elif int64_of(value) is None:
             self._state(call, "overflow", f"a number beyond 64 bits as {what}")
         return int64_of(value)
@@ -136,23 +119,23 @@ class TensorReader:
     def _flag(self, call: Call, value: Value) -> bool | None:
         if isinstance(value, bool):
             return value
-        self._state(call, "requires-grad", f"{_kind(value)} as requires_grad")
+        self._state(call, "requires-grad", f"{kind_of(value)} as requires_grad")
         return None
 
     def _hooks(self, call: Call, value: Value) -> None:
         if value is None:
             self._state(call, "hooks", "None as backward hooks")
-        elif not _is_empty_dict(value):
+        elif not is_empty_dict(value):
             self._state(call, "hooks", "filled backward hooks")
 
     def _metadata(self, call: Call, value: Value, tensor: Tensor) -> None:
         if not isinstance(value, DictNode):
-            self._state(call, "metadata-type", f"{_kind(value)} as metadata")
+            self._state(call, "metadata-type", f"{kind_of(value)} as metadata")
             return
         pairs = list(zip(value.pairs[::2], value.pairs[1::2], strict=False))
         for key, flag in pairs:
             if text_of(key) not in TENSOR_METADATA_KEYS or not isinstance(flag, bool):
-                self._state(call, "metadata-key", f"{key!r}" if isinstance(key, (str, bytes)) else _kind(key))
+                self._state(call, "metadata-key", f"{key!r}" if isinstance(key, (str, bytes)) else kind_of(key))
         tensor.conjugate = any(text_of(key) == "conj" and flag is True for key, flag in pairs)
         tensor.negative = any(text_of(key) == "neg" and flag is True for key, flag in pairs)
 
@@ -206,13 +189,13 @@ class TensorReader:
         if len(args) == 8:
             self._metadata(call, args[7], tensor)
         if tensor.dtype is not None and not tensor.dtype.untyped:
-            self._state(call, "typed-in-v3", f"dtype {tensor.dtype.name} has a storage class of its own")
+            self._state(call, "typed-in-v3", f"dtype {tensor.dtype.name}, which has a storage class of its own")
         return tensor
 
     def _dtype(self, call: Call, value: Value) -> DType | None:
         dtype = dtype_of(value)
         if dtype is None:
-            self._state(call, "argument-type", f"{_kind(value)} where a dtype belongs")
+            self._state(call, "argument-type", f"{kind_of(value)} where a dtype belongs")
         return dtype
 
     def rebuild_qtensor(self, call: Call, args: tuple[Value, ...]) -> Tensor | None:
@@ -227,7 +210,7 @@ class TensorReader:
 
     def _quantizer(self, call: Call, value: Value) -> Quantizer | None:
         if not isinstance(value, tuple) or not value:
-            self._state(call, "quantizer", f"{_kind(value)} as parameters of the quantiser")
+            self._state(call, "quantizer", f"{kind_of(value)} as parameters of the quantiser")
             return None
         scheme = value[0].name if isinstance(value[0], Global) else None
         if scheme == "per_tensor_affine" and len(value) == 3:
@@ -235,7 +218,7 @@ class TensorReader:
         if scheme in ("per_channel_affine", "per_channel_affine_float_qparams") and len(value) == 4:
             scale, zero_point = (self._parameters(item) for item in value[1:3])
             return Quantizer(scheme, scale, zero_point, int_of(value[3]))
-        self._state(call, "quantizer", f"scheme {scheme or _kind(value[0])} with {len(value) - 1} parameters")
+        self._state(call, "quantizer", f"scheme {scheme or kind_of(value[0])} with {len(value) - 1} parameters")
         return None
 
     def _parameters(self, value: Value) -> Value:
@@ -248,13 +231,13 @@ class TensorReader:
             return None
         tensor = self.read(args[0])
         if tensor is None:
-            self._state(call, "argument-type", f"{_kind(args[0])} where a tensor belongs")
+            self._state(call, "argument-type", f"{kind_of(args[0])} where a tensor belongs")
             return None
         tensor.parameter = True
         tensor.requires_grad = self._flag(call, args[1])
         self._hooks(call, args[2])
         if len(args) == 4:
-            tensor.attributes = _attribute_names(args[3])
+            tensor.attributes = attribute_names(args[3])
         return tensor
 
     def parameter_class(self, call: Call, args: tuple[Value, ...]) -> Tensor | None:
@@ -278,17 +261,17 @@ class TensorReader:
         if isinstance(kind, Global) and kind.path not in ("torch.Tensor", "torch._tensor.Tensor", "torch.tensor.Tensor"):
             tensor.parameter = tensor.parameter or kind.path == "torch.nn.parameter.Parameter"
             tensor.wrapper = None if tensor.parameter else kind.path
-        tensor.attributes = _attribute_names(args[3])
+        tensor.attributes = attribute_names(args[3])
         return tensor
 
     def rebuild_sparse(self, call: Call, args: tuple[Value, ...]) -> Tensor | None:
         if not self._count(call, 2, 2):
             return None
-        layout = _layout_name(args[0])
+        layout = layout_name(args[0])
         data = args[1]
         names = SPARSE_PARTS.get(layout or "")
         if names is None or not isinstance(data, tuple) or not len(names) + 1 <= len(data) <= len(names) + 2:
-            self._state(call, "sparse-layout", f"layout {layout or _kind(args[0])} with {_kind(data)} as data")
+            self._state(call, "sparse-layout", f"layout {layout or kind_of(args[0])} with {kind_of(data)} as data")
             return None
         parts = {name: self.read(part) for name, part in zip(names, data, strict=False)}
         shape = self._numbers(call, data[len(names)], "size")
@@ -351,7 +334,7 @@ class TensorReader:
             layout="opaque",
             requires_grad=self._flag(call, args[7]),
             wrapper=args[0].path if isinstance(args[0], Global) else None,
-            location=_device(args[6]),
+            location=device_name(args[6]),
             function=_name(call),
         )
 
@@ -359,14 +342,14 @@ class TensorReader:
         if not self._count(call, 4, 4):
             return None
         inner = self.read(args[0])
-        shape = inner.shape if inner is not None else _array_shape(args[0])
+        shape = inner.shape if inner is not None else array_shape(args[0])
         return Tensor(
             "",
             dtype_of(args[1]),
             shape,
             layout="opaque",
             components={"data": inner} if inner is not None else {},
-            location=_device(args[2]),
+            location=device_name(args[2]),
             requires_grad=self._flag(call, args[3]),
             function=_name(call),
         )
@@ -400,56 +383,3 @@ REBUILD_FUNCTIONS = frozenset(_READERS)
 def _name(call: Call) -> str:
     target = call_target(call)
     return target[1] if target else ""
-
-
-def _kind(value: Value) -> str:
-    """A word for what stands in a place, for messages."""
-    if isinstance(value, Global):
-        return value.path
-    if isinstance(value, Call):
-        target = call_target(value)
-        return f"a call of {'.'.join(target)}" if target else "a call"
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"the number {value}" if value.bit_length() < 64 else "a huge number"
-    return {"NoneType": "None", "str": "a text", "bytes": "a byte string"}.get(type(value).__name__, f"a {type(value).__name__}")
-
-
-def _is_empty_dict(value: Value) -> bool:
-    """An OrderedDict without entries; Python 2 hands its constructor an empty list."""
-    if call_target(value) != ("collections", "OrderedDict") or value.pairs:
-        return False
-    args = value.args if isinstance(value.args, tuple) else (value.args,)
-    return all((isinstance(arg, ListNode) and not arg.items) or (isinstance(arg, DictNode) and not arg.pairs) for arg in args)
-
-
-def _layout_name(value: Value) -> str | None:
-    if call_target(value) == ("torch.serialization", "_get_layout") and len(value.args) == 1:
-        text = text_of(value.args[0])
-        return text.removeprefix("torch.") if text is not None else None
-    if isinstance(value, Global) and value.module == "torch":
-        return value.name
-    return None
-
-
-def _device(value: Value) -> str | None:
-    text = text_of(value)
-    if text is not None:
-        return text
-    if call_target(value) == ("torch", "device") and value.args:
-        name = text_of(value.args[0]) or "?"
-        return f"{name}:{value.args[1]}" if len(value.args) > 1 and int_of(value.args[1]) is not None else name
-    return None
-
-
-def _array_shape(value: Value) -> tuple[int, ...] | None:
-    """Shape of a NumPy array kept in the pickle: the second item of its state."""
-    state = value.state[-1] if isinstance(value, Call) and value.state else None
-    return size_of(state[1]) if isinstance(state, tuple) and len(state) > 1 else None
-
-
-def _attribute_names(value: Value) -> tuple[str, ...]:
-    """Names in a state: a dict, or a pair of a dict and the slots."""
-    pairs: list[Value] = []
-    for part in value if isinstance(value, tuple) else (value,):
-        pairs.extend(part.pairs[::2] if isinstance(part, DictNode) else ())
-    return tuple(text for text in (text_of(key) for key in pairs) if text is not None)

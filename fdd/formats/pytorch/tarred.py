@@ -194,7 +194,12 @@ class _Parts:
         count_span = Span(cursor.position, min(NUMBER, cursor.left))
         count = self._number(cursor)
         if count is None or count < 0:
-            self._state("cut", count_span, cursor, f"the storage {key} has no readable count" if count is None else f"the storage {key} has {count} elements")
+            self._state(
+                "cut",
+                count_span,
+                cursor,
+                f"the storage {key} has no readable count" if count is None else f"the storage {key} has {count} elements",
+            )
             return False
         dtype = storage_dtype(kind)
         use = StorageUse(kind.path, dtype, place, count, pickle.span)
@@ -205,14 +210,18 @@ class _Parts:
         needed = count * dtype.size if dtype is not None else None
         payload = Span(cursor.position, min(needed, cursor.left) if needed is not None else cursor.left)
         cursor.position = payload.end
-        model.storages.append(TarStorage(key, Span(pickle.span.offset, payload.end - pickle.span.offset), count, count_span, storage))
+        model.storages.append(
+            TarStorage(key, Span(pickle.span.offset, payload.end - pickle.span.offset), count, count_span, storage)
+        )
         self._document.records.append(Record(f"storages/{key}", "storage", payload, payload.length))
         storage.span = payload
         if payload.length == needed:
             storage.stored_size = needed
             return True
         if needed is not None:
-            self._state("cut", count_span, cursor, f"the storage {key} takes {needed} bytes, {payload.length} are left in the member")
+            self._state(
+                "cut", count_span, cursor, f"the storage {key} takes {needed} bytes, {payload.length} are left in the member"
+            )
         return False
 
     def _number(self, cursor: _Cursor) -> int | None:
@@ -231,9 +240,13 @@ class _Parts:
             return False
         for target, root_key, offset, count in rows:
             root = self._storages.get(str(root_key))
-            inside = root is not None and 0 <= offset and 0 <= count and offset + count <= (root.element_count or 0)
+            inside = root is not None and offset >= 0 and count >= 0 and offset + count <= (root.element_count or 0)
             if not inside:
-                what = f"elements {offset} to {offset + count} of {root.element_count}" if root else f"the unknown storage {root_key}"
+                what = (
+                    f"elements {offset} to {offset + count} of {root.element_count}"
+                    if root
+                    else f"the unknown storage {root_key}"
+                )
                 self._state("view-outside", pickle.span, cursor, f"the storage {target} shows {what}")
             view = TarView(str(target), str(root_key), offset, count, pickle.span, root if inside else None)
             self._model.views.append(view)
@@ -254,7 +267,9 @@ class _Parts:
         start = cursor.position
         numbers = self._numbers(cursor)
         if numbers is None:
-            self._state("cut", Span(start, cursor.end - start), cursor, f"the sizes of the tensor {keys[0]} do not fit into the member")
+            self._state(
+                "cut", Span(start, cursor.end - start), cursor, f"the sizes of the tensor {keys[0]} do not fit into the member"
+            )
             return False
         key, storage_key = keys[0], keys[1]
         tensor = self._view(cursor, pickle, storage_key, *numbers)
@@ -281,7 +296,13 @@ class _Parts:
         return tuple(values[:dimensions]), tuple(values[dimensions:-1]), values[-1]
 
     def _view(
-        self, cursor: _Cursor, pickle: PickleRecord, storage_key: str, shape: tuple[int, ...], stride: tuple[int, ...], offset: int
+        self,
+        cursor: _Cursor,
+        pickle: PickleRecord,
+        storage_key: str,
+        shape: tuple[int, ...],
+        stride: tuple[int, ...],
+        offset: int,
     ) -> Tensor:
         storage = self._storages.get(storage_key)
         window = self._windows.get(storage_key) if storage is None else None

@@ -12,7 +12,7 @@ from typing import Any
 from fdd.core.span import Span
 from fdd.formats.probe import Probe
 from fdd.formats.pytorch.document import CodeUse, PickleRecord, TorchDocument
-from fdd.formats.pytorch.rebuilds import int_of
+from fdd.formats.pytorch.pickle_values import int_of
 from fdd.formats.pytorch.zipped import contents
 from fdd.pickles.nodes import Global, ListNode
 from fdd.tensors.dtypes import DTYPES

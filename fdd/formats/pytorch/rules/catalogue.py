@@ -22,5 +22,9 @@ SCRIPT = SCRIPT_KINDS
 """The TorchScript family in ZIP form."""
 PICKLED = frozenset({*EAGER, *SCRIPT, "torch-legacy", "torch-tar", "torch-package"})
 """Kinds whose objects are pickles."""
+LEGACY = frozenset({"torch-legacy"})
+TAR = frozenset({"torch-tar"})
+OLDER = LEGACY | TAR
+"""What torch.save wrote before the ZIP."""
 CODE = frozenset({*ALL, "pickle"})
 """Kinds that are looked at for what loading could run."""

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from fdd.core.rule import Violation, at
 from fdd.formats.pytorch.document import UNJUDGED_ROLES, TorchDocument
-from fdd.formats.pytorch.rebuilds import REBUILD_FUNCTIONS, call_target
 from fdd.formats.pytorch.persistent_ids import SHAPE_CODES
+from fdd.formats.pytorch.pickle_values import call_target
+from fdd.formats.pytorch.rebuilds import REBUILD_FUNCTIONS
 from fdd.formats.pytorch.rules.catalogue import PICKLED, rule
 from fdd.formats.pytorch.rules.pickle.facts import fault_place, faults, named
 from fdd.pickles import faults as codes

@@ -13,6 +13,7 @@ from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.names import EAGER_KINDS, PACKAGE_STORAGE_NAME, SCRIPT_KINDS, SCRIPT_STORAGE_NAME, STORAGE_NAME
 from fdd.formats.pytorch.rules.catalogue import EAGER, NATIVE, rule
 from fdd.formats.pytorch.rules.records.places import name_span
+from fdd.formats.pytorch.rules.tensors.places import stored_storages
 
 STORED = frozenset({*EAGER_KINDS, *SCRIPT_KINDS, "torch-package"})
 """Kinds whose storages are records that pickles refer to."""
@@ -109,9 +110,9 @@ def storage_key_not_canonical(document: TorchDocument) -> Iterator[Violation]:
     References: format.md 1.2, 2.2.
     """
     canonical = SCRIPT_KEY if document.kind in SCRIPT_KINDS else CANONICAL
-    for storage in document.storages:
+    for storage, tensor in stored_storages(document):
         if storage.uses and not canonical.fullmatch(storage.key):
-            yield at(storage.place, record=storage.source, key=storage.key)
+            yield at(storage.place, record=storage.source, tensor=tensor, key=storage.key)
 
 
 @rule(
@@ -132,10 +133,11 @@ def storage_missing(document: TorchDocument) -> Iterator[Violation]:
 
     References: format.md 1.16; DOC.
     """
-    for storage in document.storages:
+    for storage, tensor in stored_storages(document):
         if storage.uses and storage.stored_size is None and storage.location != "meta":
             announced = storage.byte_count if storage.byte_count is not None else "an unknown number of"
-            yield at(storage.place, record=storage.source, name=storage.record or storage.key, bytes=announced)
+            name = storage.record or storage.key
+            yield at(storage.place, record=storage.source, tensor=tensor, name=name, bytes=announced)
 
 
 def _all_keys_known(document: TorchDocument) -> bool:

@@ -38,6 +38,14 @@ def first_user(document: TorchDocument) -> dict[int, str | None]:
     return {key: tensors[0][0] for key, tensors in users(document).items()}
 
 
+def user_at(tensors: list[tuple[str | None, Tensor]], place: Span | None) -> str | None:
+    """Of the tensors that look at one storage, the name of the one that mentions it at ``place``: the next call behind."""
+    behind = [
+        (tensor.offset, name) for name, tensor in tensors if tensor.offset is not None and place and tensor.offset >= place.offset
+    ]
+    return min(behind, key=lambda pair: pair[0])[1] if behind else None
+
+
 def mismatches(document: TorchDocument, *codes: str) -> Iterator[Violation]:
     """The arguments that the readers of pickles found wrong, by the code they gave."""
     for found in document.mismatches:

@@ -11,8 +11,9 @@ from fdd.core.model import COMPLETE
 from fdd.core.rule import Violation, at
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.persistent_ids import STORAGE_MODULES, int64_of
+from fdd.formats.pytorch.pickle_values import kind_of
 from fdd.formats.pytorch.rules.catalogue import ARCHIVES, PICKLED, rule
-from fdd.formats.pytorch.rules.tensors.places import pickle_of, stored_storages, tensor_span, users
+from fdd.formats.pytorch.rules.tensors.places import pickle_of, stored_storages, tensor_span, user_at, users
 from fdd.tensors.model import Storage, StorageUse, Tensor, unused_bytes
 
 ARCHIVED = PICKLED & ARCHIVES
@@ -24,7 +25,7 @@ KNOWN_LOCATION = re.compile(r"cpu|meta|mps(?::\d+)?|cuda\d*|(?:cuda|hpu|xpu|mtia
 def _number(value: object) -> str:
     """A number of a pickle for a message; numbers may be of any length there."""
     if isinstance(value, bool) or not isinstance(value, int):
-        return f"a {type(value).__name__}"
+        return kind_of(value)
     return str(value) if value.bit_length() <= 64 else f"a number of {value.bit_length()} bits"
 
 
@@ -159,7 +160,7 @@ def storage_described_twice(document: TorchDocument) -> Iterator[Violation]:
     groups: dict[object, list[Storage]] = {}
     for storage in document.storages:
         groups.setdefault(storage.record or id(storage), []).append(storage)
-    names = {id(storage): tensor for storage, tensor in stored_storages(document)}
+    tensors = users(document)
     for storages in groups.values():
         uses = [(use, storage) for storage in storages for use in storage.uses]
         for describe in (_type_of, _location_of, _count_of) if uses else ():
@@ -168,7 +169,7 @@ def storage_described_twice(document: TorchDocument) -> Iterator[Violation]:
             if wrong is not None:
                 use, storage = wrong
                 what, other = describe(use), right
-                tensor = names[id(storage)]
+                tensor = user_at(tensors.get(id(storage), []), use.span)
                 yield at(use.span, record=storage.source, tensor=tensor, key=storage.key, what=what, other=other)
 
 
@@ -178,7 +179,7 @@ def _type_of(use: StorageUse) -> str:
 
 
 def _location_of(use: StorageUse) -> str:
-    return f"at {use.location}" if isinstance(use.location, str) else f"at a {type(use.location).__name__}"
+    return f"at {use.location}" if isinstance(use.location, str) else f"at {kind_of(use.location)}"
 
 
 def _count_of(use: StorageUse) -> str:
@@ -209,7 +210,7 @@ def _bytes_of(use: StorageUse) -> int | None:
     needs=("objects",),
     per="place",
     title="Storage locations are devices that torch knows.",
-    message="{count} storages were on the device {location}, which torch does not know by itself",
+    message="location {location} is no device that torch knows by itself (storages: {count})",
     remedy="Load with map_location='cpu'; keep a note on the backend that the device belongs to.",
 )
 def location_unknown(document: TorchDocument) -> Iterator[Violation]:
@@ -230,7 +231,7 @@ def location_unknown(document: TorchDocument) -> Iterator[Violation]:
     needs=("objects",),
     per="place",
     title="Storages come from the CPU.",
-    message="{count} storages were on the device {location} when they were saved",
+    message="location {location}: not the CPU (storages: {count})",
     remedy="Load with map_location='cpu' where the device is not there.",
 )
 def location_not_cpu(document: TorchDocument) -> Iterator[Violation]:

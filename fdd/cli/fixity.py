@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fdd fixity create`, `verify` and `export`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from fdd.cli.exits import Exit
+from fdd.cli.options import STDIN, Parser, add_paths, entries, jobs_argument, new_parser, spool_stdin
+from fdd.cli.output import encoded_name, output_stream, whole_file
+from fdd.core.digests import check_algorithms
+from fdd.core.errors import SourceError, UsageError
+from fdd.core.parallel import in_order
+from fdd.core.paths import Entry, expand, safe_path
+from fdd.core.text import printable
+from fdd.fixity.create import create
+from fdd.fixity.exports import EXPORTS
+from fdd.fixity.lists import ListedFile, read_list, verify_listed
+from fdd.fixity.manifest import Manifest
+from fdd.fixity.verify import Fixity, FixityResult, verify
+from fdd.limits import Limits
+
+MANIFEST_SUFFIX = ".fixity.json"
+
+
+def run(argv: Sequence[str]) -> Exit:
+    """Dispatch to the action."""
+    parser = new_parser("fixity", "Record every byte of files, and say later what changed and which tensor it hurts.")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="create|verify|export", parser_class=Parser)
+    _add_create(actions.add_parser("create", allow_abbrev=False, help="make manifests"))
+    _add_verify(actions.add_parser("verify", allow_abbrev=False, help="hold files against manifests or checksum lists"))
+    _add_export(actions.add_parser("export", allow_abbrev=False, help="write manifests in the form of another tool"))
+    arguments = parser.parse_args(argv)
+    action = {"create": _create, "verify": _verify, "export": _export}[arguments.action]
+    return action(arguments)
+
+
+def _add_create(parser: argparse.ArgumentParser) -> None:
+    add_paths(parser)
+    parser.add_argument("--output-dir", metavar="DIR", help="write one manifest a file into DIR")
+    parser.add_argument("--output", metavar="FILE", help="write the manifest of a single file to FILE")
+    parser.add_argument(
+        "--digest", default="sha256", metavar="NAMES", help="digests, comma-separated; the first one for the parts too"
+    )
+    parser.add_argument("--created", metavar="TIME", help="time of making to write down (`now` or ISO 8601); none by default")
+    parser.add_argument("--jobs", type=jobs_argument, default=1, metavar="N", help="number of processes (0: one a core)")
+
+
+def _add_verify(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("manifest", metavar="MANIFEST|DIR", help="a manifest, a folder of manifests, or a checksum list")
+    parser.add_argument("root", nargs="?", metavar="ROOT", help="the file, or the folder the paths start from")
+    parser.add_argument("--format", choices=("text", "json", "jsonl"), default="text")
+    parser.add_argument("--output", metavar="FILE", help="write to FILE, whole or not at all")
+    parser.add_argument("--jobs", type=jobs_argument, default=1, metavar="N", help="number of processes (0: one a core)")
+
+
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("manifests", nargs="+", metavar="MANIFEST", help="manifests, or folders of them")
+    parser.add_argument("--to", choices=tuple(EXPORTS), required=True)
+    parser.add_argument("--output", metavar="FILE", help="write to FILE, whole or not at all")
+
+
+def _create(arguments: argparse.Namespace) -> Exit:
+    algorithms = check_algorithms(name.strip() for name in arguments.digest.split(",") if name.strip())
+    if not algorithms:
+        raise UsageError("--digest names no algorithm")
+    created = _moment(arguments.created)
+    if arguments.output_dir is not None:
+        os.makedirs(arguments.output_dir, exist_ok=True)
+    step = partial(_record, algorithms, created, arguments.name, arguments.output_dir)
+    code, count = Exit.GOOD, 0
+    found = (entry for entry in entries(arguments) if entry.skipped is None)
+    for path, manifest, problem in in_order(step, found, arguments.jobs):
+        count += 1
+        if problem is not None:
+            print(f"fdd fixity create: {printable(path, 4096)}: {printable(problem)}", file=sys.stderr)
+            code = Exit.UNDECIDED
+        elif arguments.output_dir is None:
+            if count > 1:
+                raise UsageError("several files need --output-dir")
+            with output_stream(arguments.output) as stream:
+                stream.write(manifest)
+    if not count:
+        print("fdd fixity create: nothing to do", file=sys.stderr)
+        return Exit.UNDECIDED
+    return code
+
+
+def _moment(text: str | None) -> str | None:
+    if text != "now":
+        return text
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _record(
+    algorithms: tuple[str, ...], created: str | None, name: str | None, folder: str | None, entry: Entry
+) -> tuple[str, str, str | None]:
+    """Make one manifest; with ``folder`` write it there, else hand its text back. Third comes what went wrong."""
+    if entry.problem is not None:
+        return entry.path, "", entry.problem
+    relative = os.path.relpath(entry.path, entry.root) if entry.root is not None else os.path.basename(entry.path)
+    try:
+        source = spool_stdin(Limits().stdin_bytes) if entry.path == STDIN else entry.path
+        manifest = create(source, name=name, digests=algorithms, path=safe_path(relative).replace(os.sep, "/"), created=created)
+        text = manifest.to_json()
+        if folder is None:
+            return entry.path, text, None
+        with whole_file(os.path.join(folder, encoded_name(relative) + MANIFEST_SUFFIX)) as stream:
+            stream.write(text)
+    except SourceError as error:
+        return entry.path, "", str(error)
+    return entry.path, "", None
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One file to verify: by a manifest file or by a line of a list."""
+
+    manifest_path: str | None
+    listed: ListedFile | None
+    root: str | None
+
+
+def _verify(arguments: argparse.Namespace) -> Exit:
+    tasks = list(_tasks(arguments.manifest, arguments.root))
+    if not tasks:
+        print("fdd fixity verify: nothing to do: no manifest there", file=sys.stderr)
+        return Exit.UNDECIDED
+    counts: dict[str, int] = {}
+    code = Exit.GOOD
+    with output_stream(arguments.output) as stream:
+        rows: list[dict[str, object]] = []
+        for result, problem in in_order(_verify_one, tasks, arguments.jobs):
+            word = result.verdict.value if problem is None else "cannot be read"
+            counts[word] = counts.get(word, 0) + 1
+            code = max(code, Exit.UNDECIDED if problem is not None else Exit.GOOD if result.intact else Exit.BAD)
+            row = result.to_dict() | ({"error": problem} if problem is not None else {})
+            if arguments.format == "jsonl":
+                stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+            elif arguments.format == "json":
+                rows.append(row)
+            else:
+                stream.writelines(line + "\n" for line in _text(result, problem))
+        summary = {"files": len(tasks), "verdicts": dict(sorted(counts.items()))}
+        if arguments.format == "json":
+            document = rows[0] if len(rows) == 1 else {"results": rows, "summary": summary}
+            stream.write(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+        elif arguments.format == "text" and len(tasks) > 1:
+            stream.write(f"{len(tasks)} files: {', '.join(f'{count} {word}' for word, count in sorted(counts.items()))}\n")
+    return code
+
+
+def _tasks(manifest: str, root: str | None) -> Iterator[_Task]:
+    if os.path.isdir(manifest):
+        for entry in expand([manifest]):
+            if entry.path.endswith(MANIFEST_SUFFIX):
+                yield _Task(entry.path, None, root)
+        return
+    if not os.path.exists(manifest):
+        raise SourceError(f"{manifest}: No such file or directory")
+    if manifest.endswith(".json"):
+        yield _Task(manifest, None, root)
+        return
+    base = root if root is not None else os.path.dirname(manifest) or "."
+    yield from (_Task(None, listed, base) for listed in read_list(manifest))
+
+
+def _verify_one(task: _Task) -> tuple[FixityResult, str | None]:
+    name = task.manifest_path or (task.listed.path if task.listed is not None else "")
+    try:
+        if task.listed is not None:
+            return verify_listed(task.listed, task.root or ""), None
+        assert task.manifest_path is not None
+        manifest = _load(task.manifest_path)
+        name = manifest.path or manifest.name
+        return verify(manifest, _place(manifest, task)), None
+    except (SourceError, UsageError) as error:
+        return FixityResult(Fixity.MISSING, name, 0, None, str(error)), str(error)
+
+
+def _load(path: str) -> Manifest:
+    try:
+        with open(path, encoding="utf-8") as stream:
+            return Manifest.from_json(stream.read())
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"{path}: {error}") from error
+
+
+def _place(manifest: Manifest, task: _Task) -> str:
+    """Where the file should be: ROOT itself if that is a file, below ROOT, beside the manifest, or below this folder."""
+    relative = manifest.path or manifest.name
+    if task.root is not None:
+        return task.root if os.path.isfile(task.root) else os.path.join(task.root, relative)
+    beside = os.path.join(os.path.dirname(task.manifest_path or ""), relative)
+    return beside if os.path.lexists(beside) else relative
+
+
+def _text(result: FixityResult, problem: str | None) -> Iterator[str]:
+    name = printable(result.name, 4096)
+    if problem is not None:
+        yield f"cannot be read  {name}: {printable(problem)}"
+        return
+    yield f"{result.verdict.value}  {name}: {printable(result.detail, 1000)}"
+    for segment in result.bad[:20]:
+        owner = f" of record {printable(segment.record)}" if segment.record is not None else ""
+        blocks = ""
+        if segment.bad_blocks is not None:
+            blocks = f", bad from {segment.bad_blocks[0].offset} to {segment.bad_blocks[1].end}"
+        found = f", now at {segment.found_at}" if segment.found_at is not None else ""
+        yield f"  {segment.kind}{owner} at {segment.span.offset}+{segment.span.length}{blocks}{found}"
+        for tensor in segment.tensors[:10]:
+            yield f'    tensor "{printable(tensor)}"'
+        if len(segment.tensors) > 10:
+            yield f"    and {len(segment.tensors) - 10} more tensors"
+    if len(result.bad) > 20:
+        yield f"  and {len(result.bad) - 20} more parts"
+
+
+def _export(arguments: argparse.Namespace) -> Exit:
+    paths = [entry.path for entry in expand(arguments.manifests) if entry.root is None or entry.path.endswith(MANIFEST_SUFFIX)]
+    if not paths:
+        raise UsageError("no manifest there")
+    text = EXPORTS[arguments.to]([_load(path) for path in paths])
+    with output_stream(arguments.output) as stream:
+        stream.write(text)
+    return Exit.GOOD

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Manifests in the forms of other tools. Only whole-file digests fit most of them; model-signing takes parts too."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+
+from fdd.core.errors import UsageError
+from fdd.fixity.manifest import Manifest
+
+HASHDEEP_ALGORITHMS = ("md5", "sha1", "sha256")
+"""What hashdeep knows of our algorithms, in its order of columns."""
+
+
+def sha256sum(manifests: Sequence[Manifest]) -> str:
+    """Lines for `sha256sum -c` (coreutils): names with a backslash or line end are escaped and the line says so."""
+    return "".join(_gnu_line(_digest(manifest, "sha256"), _path(manifest)) for manifest in manifests)
+
+
+def _gnu_line(digest: str, path: str) -> str:
+    escaped = path.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+    return f"{chr(92) if escaped != path else ''}{digest}  {escaped}\n"
+
+
+def bagit(manifests: Sequence[Manifest]) -> str:
+    """Lines of a BagIt `manifest-sha256.txt` (RFC 8493, 2.1.3): paths below `data/`, line ends and `%` encoded."""
+    rows = []
+    for manifest in manifests:
+        path = _path(manifest).replace("%", "%25").replace("\n", "%0A").replace("\r", "%0D")
+        rows.append(f"{_digest(manifest, 'sha256')}  data/{path}\n")
+    return "".join(rows)
+
+
+def hashdeep(manifests: Sequence[Manifest]) -> str:
+    """A hashdeep file. All manifests must have the same algorithms."""
+    algorithms = [name for name in HASHDEEP_ALGORITHMS if all(name in manifest.digests for manifest in manifests)]
+    if not algorithms:
+        raise UsageError("hashdeep needs md5, sha1 or sha256: create the manifests with --digest md5,sha256")
+    lines = ["%%%% HASHDEEP-1.0", f"%%%% size,{','.join(algorithms)},filename", "## Written by fdd", "##"]
+    for manifest in manifests:
+        if re.search(r"[\r\n]", _path(manifest)):
+            raise UsageError("hashdeep cannot hold a name with a line end")
+        lines.append(",".join([str(manifest.size), *(manifest.digests[name] for name in algorithms), _path(manifest)]))
+    return "\n".join(lines) + "\n"
+
+
+def ocfl(manifests: Sequence[Manifest]) -> str:
+    """A `fixity` block of an OCFL inventory (1.1, section 3.5.4): algorithm -> digest -> content paths."""
+    block: dict[str, dict[str, list[str]]] = {}
+    for manifest in manifests:
+        for name, digest in manifest.digests.items():
+            block.setdefault(_ocfl_name(name), {}).setdefault(digest, []).append(_path(manifest))
+    return json.dumps({"fixity": block}, ensure_ascii=False, indent=2) + "\n"
+
+
+def _ocfl_name(algorithm: str) -> str:
+    return {"blake2b": "blake2b-512"}.get(algorithm, algorithm)
+
+
+def model_signing(manifests: Sequence[Manifest]) -> str:
+    """Resources of an OpenSSF model-signing statement: the file, and each part as `name:start:end`, end exclusive."""
+    resources = []
+    for manifest in manifests:
+        resources.append({"name": _path(manifest), "algorithm": "sha256", "digest": _digest(manifest, "sha256")})
+        for segment in manifest.segments:
+            if "sha256" in segment.digests and segment.span.length:
+                name = f"{_path(manifest)}:{segment.span.offset}:{segment.span.end}"
+                resources.append({"name": name, "algorithm": "sha256", "digest": segment.digests["sha256"]})
+    return json.dumps({"resources": resources}, ensure_ascii=False, indent=2) + "\n"
+
+
+EXPORTS: dict[str, Callable[[Sequence[Manifest]], str]] = {
+    "sha256sum": sha256sum,
+    "bagit": bagit,
+    "hashdeep": hashdeep,
+    "ocfl": ocfl,
+    "model-signing": model_signing,
+}
+"""Form -> what writes it."""
+
+
+def _path(manifest: Manifest) -> str:
+    return manifest.path or manifest.name
+
+
+def _digest(manifest: Manifest, algorithm: str) -> str:
+    if algorithm not in manifest.digests:
+        raise UsageError(f"the manifest of {_path(manifest)} has no {algorithm}: create it with --digest {algorithm}")
+    return manifest.digests[algorithm]
