@@ -217,10 +217,10 @@ def _open(probe: Probe, request: _Request) -> _Opened:
         if request.as_format not in (None, fmt.name):
             identification.format = None
         return _Opened(probe, identification, fmt, document)
-    from fdd.formats.neighbours import identify_neighbour
+    from fdd.formats.neighbours import open_neighbour
 
-    identification = identify_neighbour(probe)
-    return _Opened(probe, identification, None, Document(probe.source, probe.name, identification))
+    document = open_neighbour(probe)
+    return _Opened(probe, document.identification, None, document)
 
 
 def _identify(probe: Probe, request: _Request) -> Report:

@@ -22,8 +22,13 @@ NO_FILE = {"manifest.toml", "README.md"}
 
 
 @cache
-def report_on(path: str, name: str | None) -> Report:
-    return fdd.validate(str(CORPUS / path), name=name)
+def report_on(path: str, name: str | None, depth: str) -> Report:
+    return fdd.validate(str(CORPUS / path), name=name, depth=depth)
+
+
+def report_of(entry: dict[str, Any]) -> Report:
+    """The report on a file of the manifest, at full depth where it asks for no other."""
+    return report_on(entry["path"], entry.get("name"), entry.get("depth", "full"))
 
 
 def places(report: Report) -> Iterator[str]:
@@ -35,7 +40,7 @@ def places(report: Report) -> Iterator[str]:
 
 @pytest.mark.parametrize("entry", MANIFEST, ids=lambda entry: str(entry["path"]))
 def test_file_gives_what_the_manifest_says(entry: dict[str, Any]) -> None:
-    report = report_on(entry["path"], entry.get("name"))
+    report = report_of(entry)
     assert report.identification is not None and report.status is not None
     crashed = [outcome for outcome in report.outcomes if outcome.open]
     assert not crashed or entry["verdict"] == "undetermined"
@@ -66,7 +71,7 @@ def test_every_rule_has_a_file_that_fails_it_and_one_that_passes_it() -> None:
     failed: set[str] = set()
     passed: set[str] = set()
     for entry in MANIFEST:
-        for outcome in report_on(entry["path"], entry.get("name")).outcomes:
+        for outcome in report_of(entry).outcomes:
             if outcome.state is State.FAILED:
                 failed.add(outcome.rule)
             elif outcome.state is State.PASSED:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from corpus.build.pickles import Call, Global, Persistent, ordered_dict
+from corpus.build.pickles import Call, Global, New, Persistent, ordered_dict
 
 STORAGE_CLASSES = {
     "float64": ("DoubleStorage", "d"),
@@ -132,6 +132,8 @@ class Lowering:
             items = value.items and tuple((self.lower(key), self.lower(item)) for key, item in value.items)
             args = tuple(self.lower(item) for item in value.args)
             return Call(value.function, args, items, self.lower(value.state))
+        if isinstance(value, New):
+            return New(value.cls, tuple(self.lower(item) for item in value.args), self.lower(value.state))
         if isinstance(value, dict):
             return {key: self.lower(item) for key, item in value.items()}
         if isinstance(value, list):

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from corpus.build.kit import Global, Storage, Tensor, eager, ordered_dict, recipe, storage, tensor
-from corpus.build.tensors_kit import FOUR, four, identifier, in_dict, saved, view
+from corpus.build.tensors_kit import FOUR, four, identifier, in_dict, rebuild, saved, view
 
 RAW = four().data
 

@@ -58,7 +58,8 @@ def read_payload(source: ByteSource, parts: Iterable[Part], algorithms: tuple[st
     one thread while others hash: each digest of the file is one serial chain, and a second core takes the parts.
     """
     parts = list(parts)
-    spans = [Span(0, source.size)] if algorithms else _merged(part.span for part in parts)
+    whole = Span(0, source.size)
+    spans = [whole] if algorithms else _merged(_within(part.span, whole) for part in parts)
     source.will_read(spans)
     hashers = {name: new_hasher(name) for name in algorithms}
     threaded = isinstance(source, FileSource) and sum(span.length for span in spans) >= THREADS_FROM
@@ -132,7 +133,8 @@ class _PartReader:
             return
         pending: bytes | memoryview = data
         try:
-            while pending or not inflater.eof:
+            # At the end of the stream zlib may repeat the rest as unconsumed: only ``eof`` tells that it is over.
+            while not inflater.eof:
                 piece = inflater.decompress(pending, CHUNK)
                 pending = inflater.unconsumed_tail
                 if piece:
@@ -217,9 +219,15 @@ def _chunks(source: ByteSource, spans: list[Span]) -> Iterator[tuple[int, memory
             position += len(piece)
 
 
+def _within(span: Span, whole: Span) -> Span:
+    """The part of ``span`` that exists; empty where none does."""
+    start = min(max(span.offset, whole.offset), whole.end)
+    return Span(start, max(0, min(span.end, whole.end) - start))
+
+
 def _merged(spans: Iterable[Span]) -> list[Span]:
     merged: list[Span] = []
-    for span in sorted(spans):
+    for span in sorted(span for span in spans if span.length):
         if merged and span.offset <= merged[-1].end:
             merged[-1] = Span(merged[-1].offset, max(merged[-1].end, span.end) - merged[-1].offset)
         else:

@@ -76,10 +76,10 @@ def open_for_fixity(probe: Probe) -> tuple[Identification, Format | None, Docume
         identification = fmt.identify(probe)
         if identification is not None:
             return identification, fmt, fmt.open(probe, identification)
-    from fdd.formats.neighbours import identify_neighbour
+    from fdd.formats.neighbours import open_neighbour
 
-    identification = identify_neighbour(probe)
-    return identification, None, Document(probe.source, probe.name, identification)
+    document = open_neighbour(probe)
+    return document.identification, None, document
 
 
 def whole_file(size: int) -> list[Segment]:

@@ -296,6 +296,13 @@ def test_7z_with_a_packed_header(second: bool) -> None:
     assert [(member.name, member.size, member.kind) for member in facts.inner] == [("a.pt", len(inside), "torch-zip")]
 
 
+def test_7z_leaves_out_checksums_known_from_the_folder() -> None:
+    folder = b"\x06\x00\x01\x09\x04\x00\x07\x0b\x01\x00\x01\x01\x00\x0c\x04\x0a\x01" + bytes(4) + b"\x00"
+    names = "a.pt\0".encode("utf-16-le")
+    header = b"\x01\x04" + folder + b"\x08\x0a\x01\x00\x00" + b"\x05\x01\x11" + bytes([len(names) + 1]) + b"\0" + names + b"\0\0"
+    assert [(member.name, member.size) for member in identify(archive_7z(b"abcd", header)).inner] == [("a.pt", 4)]
+
+
 def test_7z_encrypted() -> None:
     aes = b"\x24\x06\xf1\x07\x01\x02\x13\x00"
     facts = identify(archive_7z(b"x" * 16, header_7z({"m.pt": 16}, aes)))
@@ -359,7 +366,8 @@ def test_hdf5_behind_a_user_block(offset: int) -> None:
 
 
 def test_hdf5_elsewhere_and_keras() -> None:
-    assert identify(bytes(700) + b"\x89HDF\r\n\x1a\n\0" + bytes(2000)).kind == "unknown"
+    for offset in (700, 1536):
+        assert identify(bytes(offset) + b"\x89HDF\r\n\x1a\n\0" + bytes(2000)).kind == "unknown"
     superblock = b"\x89HDF\r\n\x1a\n\0\0\0\0\0\x08\x08\0\4\0\x10\0" + bytes(4) + pack("<QQQQ", 0, 2**64 - 1, 400, 2**64 - 1)
     facts = identify(superblock.ljust(300, b"\0") + b"keras_version".ljust(100, b"\0"))
     assert (facts.details["written_by"], facts.pronom, facts.details["complete"]) == ("Keras", "fmt/807", True)

@@ -97,8 +97,12 @@ def recognise_compressed(subject: Subject, identify: Identify) -> ForeignFacts |
     if method is None or (method.kind == "bzip2" and not _is_bzip2(head)):
         return None
     facts = ForeignFacts(
-        method.kind, f"{method.name}-compressed data", "", [Basis(f"{method.name} signature", 0, len(method.magic))],
-        mime=method.mime, pronom=method.pronom,
+        method.kind,
+        f"{method.name}-compressed data",
+        "",
+        [Basis(f"{method.name} signature", 0, len(method.magic))],
+        mime=method.mime,
+        pronom=method.pronom,
     )
     peek = _peek(subject, method)
     facts.details["inflated_bytes"] = len(peek.data)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,6 +47,10 @@ class ForeignFacts:
     inner: list[InnerMember] = field(default_factory=list)
 
 
+Known = Callable[[ByteSource, "str | None"], "ForeignFacts | None"]
+"""Asks the installed formats what a file inside is, by its bytes and its name; None where none of them knows it."""
+
+
 @dataclass(slots=True)
 class Subject:
     """The file under test as the recognisers see it: its source, its head, and how deep it lies in other files."""
@@ -57,6 +62,7 @@ class Subject:
     depth: int = 0
     partial: bool = False
     """True where the source is only the beginning of the bytes (the inflated part of a compressed file)."""
+    known: Known | None = None
     first_nonzero: int | None = None
     """Offset of the first byte that is not zero, once it was looked for beyond the head."""
 
@@ -72,14 +78,20 @@ class Subject:
 
     def inside(self, source: ByteSource, name: str | None, *, partial: bool) -> Subject:
         """A file found inside this one, ``partial`` where ``source`` is only its beginning."""
-        return make_subject(source, self.limits, name=name, depth=self.depth + 1, partial=partial)
+        return make_subject(source, self.limits, name=name, depth=self.depth + 1, partial=partial, known=self.known)
 
 
 def make_subject(
-    source: ByteSource, limits: Limits, *, name: str | None = None, depth: int = 0, partial: bool = False
+    source: ByteSource,
+    limits: Limits,
+    *,
+    name: str | None = None,
+    depth: int = 0,
+    partial: bool = False,
+    known: Known | None = None,
 ) -> Subject:
     """Read the head of ``source`` and wrap both."""
-    return Subject(source, source.read_at(0, HEAD_BYTES), limits, name, depth, partial)
+    return Subject(source, source.read_at(0, HEAD_BYTES), limits, name, depth, partial, known)
 
 
 def quote(text: str, most: int = 120) -> str:

@@ -15,7 +15,8 @@ from fdd.formats.foreign.text import DecodedText
 
 _HTML_TAG = re.compile(
     r"<(?:html|head|body|title|script|style|meta|link|base|table|div|span|center|iframe|form|img|h[1-6]|p|br|hr|a|b|i|pre|font|ul|ol"
-    r"|main|header|nav|section|noscript)(?=[\s>/])", re.IGNORECASE,
+    r"|main|header|nav|section|noscript)(?=[\s>/])",
+    re.IGNORECASE,
 )
 # Words of a page -> what the page is. Looked for in the first kilobytes, in this order.
 _PAGE_HINTS = tuple(

@@ -86,9 +86,14 @@ def recognise_hdf5(subject: Subject) -> ForeignFacts | None:
         if not details["complete"]:
             note += f" It is cut off: {subject.size} of {end} bytes are here."
     return ForeignFacts(
-        "hdf5", "HDF5 (Hierarchical Data Format 5)", note, [Basis("HDF5 signature", offset, len(HDF5_MAGIC))],
-        version=None if version is None else str(version), mime="application/x-hdf5",
-        pronom=HDF5_PRONOM.get(-1 if version is None else version), details=details,
+        "hdf5",
+        "HDF5 (Hierarchical Data Format 5)",
+        note,
+        [Basis("HDF5 signature", offset, len(HDF5_MAGIC))],
+        version=None if version is None else str(version),
+        mime="application/x-hdf5",
+        pronom=HDF5_PRONOM.get(-1 if version is None else version),
+        details=details,
     )
 
 

@@ -13,6 +13,7 @@ from fdd.container.zip import read_directory
 from fdd.container.zip.structs import CENTRAL_HEADER_SIGNATURE, ZipFacts
 from fdd.core.source import SliceSource
 from fdd.core.span import Span
+from fdd.core.text import decode_name
 from fdd.formats.probe import Probe
 from fdd.formats.pytorch.damage_checksums import (
     altered_records,
@@ -23,7 +24,7 @@ from fdd.formats.pytorch.damage_checksums import (
     suspicious_spans,
     whole_records,
 )
-from fdd.formats.pytorch.damage_facts import DamageFacts, ExtraBytes, SavedPart, Saves, damage_of
+from fdd.formats.pytorch.damage_facts import CutOff, DamageFacts, ExtraBytes, SavedPart, Saves, damage_of
 from fdd.formats.pytorch.damage_losses import Losses
 from fdd.formats.pytorch.damage_older import find_stream_cut, find_tar_cut
 from fdd.formats.pytorch.damage_packing import find_encrypted, find_leftovers, find_packers, is_flattened
@@ -142,7 +143,7 @@ def _tally_missing(document: TorchDocument, damage: DamageFacts) -> None:
     damage.tally = losses.tally(present, ())
     named = list(losses.storages())
     gone = [name for name in named if name not in present]
-    damage.last_missing = bool(gone) and len(gone) < len(named) and named[-len(gone) :] == gone
+    damage.last_missing = 1 < len(gone) < len(named) and named[-len(gone) :] == gone
 
 
 def _diagnose_older(document: TorchDocument, probe: Probe, damage: DamageFacts) -> None:
@@ -171,7 +172,7 @@ def _count_tensors(document: TorchDocument, damage: DamageFacts) -> None:
 
 def diagnose_payload(document: TorchDocument) -> None:
     """Add what the checksums show, once payloads were read. Raises SourceError where reading fails."""
-    if document.zip is None or document.nested and document.kind == "distcp":
+    if document.zip is None or (document.nested and document.kind == "distcp"):
         return
     damage = damage_of(document)
     indexes = altered_records(document)
@@ -200,15 +201,22 @@ def _scan(document: TorchDocument, damage: DamageFacts) -> ByteScan:
 
 def _check_whole(document: TorchDocument, damage: DamageFacts) -> None:
     """Compare what is left with the checksums beside it."""
-    if damage.cut is not None and document.zip is not None:
-        complete = set(damage.cut.complete)
-        rows = [row for row in document.records if row.name in complete and row.computed_crc32 is not None]
-        damage.cut.checked = sum(row.computed_crc32 == row.crc32 for row in rows)
-        damage.cut.unchecked = len(complete) - len(rows)
-    entries = {name: crc32 for name, crc32 in _recorded(document)}
+    if damage.cut is not None:
+        _check_complete(document, damage.cut)
+    entries = dict(_recorded(document))
     for lost in damage.lost_headers[:_MOST_CHECKED]:
         if lost.payload is not None and lost.record in entries:
             lost.fits = payload_fits(document, lost.payload, entries[lost.record])
+
+
+def _check_complete(document: TorchDocument, cut: CutOff) -> None:
+    """Compare the complete records of a cut archive with the checksums in their directory entries or data descriptors."""
+    fits = {row.name: row.computed_crc32 == row.crc32 for row in document.records if row.computed_crc32 is not None}
+    for stray in document.zip.unlisted[:_MOST_CHECKED] if document.zip is not None else ():
+        if stray.payload is not None and stray.descriptor is not None and stray.local is not None and not stray.local.method:
+            fits[decode_name(stray.name)] = payload_fits(document, stray.payload, stray.descriptor.crc32)
+    known = [fits[name] for name in cut.complete if name in fits]
+    cut.checked, cut.unchecked = sum(known), len(cut.complete) - len(known)
 
 
 def _recorded(document: TorchDocument) -> Iterable[tuple[str, int]]:

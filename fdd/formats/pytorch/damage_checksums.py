@@ -95,7 +95,10 @@ def find_holes(document: TorchDocument, seen: ByteScan, altered: list[AlteredRec
     assert facts is not None
     lost = [(f"the local header of {document.records[index].name}", place) for index, place in _lost_places(document)]
     lost += [("bytes between the records", region.span) for region in facts.regions if region.what == "gap"]
-    lost += [("the directory", Span(fault.offset, max(1, fault.length))) for fault in (facts.directory.faults if facts.directory else ())]
+    lost += [
+        ("the directory", Span(fault.offset, max(1, fault.length)))
+        for fault in (facts.directory.faults if facts.directory else ())
+    ]
     holes: list[ZeroHole] = []
     for run in seen.zero_runs:
         inside = [row for row in altered if _lies_over(run, row)]

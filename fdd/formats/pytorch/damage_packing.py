@@ -12,7 +12,15 @@ import zlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from fdd.container.zip.structs import EXTRA_PADDING, FLAG_DESCRIPTOR, FLAG_ENCRYPTED, FLAG_STRONG_ENCRYPTION, CentralEntry, LocalHeader, ZipFacts
+from fdd.container.zip.structs import (
+    EXTRA_PADDING,
+    FLAG_DESCRIPTOR,
+    FLAG_ENCRYPTED,
+    FLAG_STRONG_ENCRYPTION,
+    CentralEntry,
+    LocalHeader,
+    ZipFacts,
+)
 from fdd.core.source import ByteSource
 from fdd.core.text import decode_name
 from fdd.formats.pytorch.damage_facts import Encrypted, Leftovers, Packer
@@ -62,12 +70,18 @@ def _is_seven_zip(entry: _Entry) -> bool:
 
 
 def _is_macos(entry: _Entry) -> bool:
-    return entry.host in (3, 19) and entry.version == 21 and (EXTRA_UNIX_OLD in entry.extras or bool(entry.central.flags & FLAG_DESCRIPTOR))
+    return (
+        entry.host in (3, 19)
+        and entry.version == 21
+        and (EXTRA_UNIX_OLD in entry.extras or bool(entry.central.flags & FLAG_DESCRIPTOR))
+    )
 
 
 def _is_java(entry: _Entry) -> bool:
     streamed = entry.version in (10, 20) and entry.host == 0 and entry.central.flags & 0xF7FF == FLAG_DESCRIPTOR
-    return EXTRA_JAR in entry.extras or (streamed and entry.central.version_needed == 20 and not entry.central.external_attributes)
+    return EXTRA_JAR in entry.extras or (
+        streamed and entry.central.version_needed == 20 and not entry.central.external_attributes
+    )
 
 
 def _is_python(entry: _Entry) -> bool:
@@ -88,7 +102,10 @@ _TOOLS: tuple[tuple[str, str, Callable[[_Entry], bool]], ...] = (
     ("a Windows tool (Explorer or .NET)", "version 2.0 on MS-DOS or Windows, without extra fields", _is_windows),
 )
 _LEFTOVERS: tuple[tuple[str, Callable[[str], bool]], ...] = (
-    ("macOS", lambda name: name.startswith("__MACOSX/") or name.rpartition("/")[2] == ".DS_Store" or _base(name).startswith("._")),
+    (
+        "macOS",
+        lambda name: name.startswith("__MACOSX/") or name.rpartition("/")[2] == ".DS_Store" or _base(name).startswith("._"),
+    ),
     ("Windows", lambda name: _base(name).lower() in ("thumbs.db", "desktop.ini")),
     ("Linux", lambda name: _base(name).endswith("~") or _base(name) == ".directory"),
 )
@@ -104,8 +121,10 @@ def find_packers(facts: ZipFacts) -> list[Packer]:
     for record in facts.records:
         if record.entry is None or not _foreign(_Entry(record.entry, record.local)):
             continue
+        if record.name.endswith(b"/") and len(facts.records) > 1:  # entries of folders have fewer of a tool's marks
+            continue
         tool, reasons = _tool(_Entry(record.entry, record.local))
-        packer = found.setdefault(tool, Packer(tool, reasons, 0, len(facts.records), record.entry.span))
+        packer = found.setdefault(tool, Packer(tool, reasons, 0, _files(facts), record.entry.span))
         packer.entries += 1
     return sorted(found.values(), key=lambda packer: -packer.entries)
 
@@ -124,6 +143,11 @@ def _tool(entry: _Entry) -> tuple[str, str]:
             return name, reasons
     host = _HOSTS.get(entry.host, f"system {entry.host}")
     return "an unknown tool", f"version {entry.version // 10}.{entry.version % 10} on {host} in the directory entries"
+
+
+def _files(facts: ZipFacts) -> int:
+    """Records that are no entries of folders."""
+    return sum(not record.name.endswith(b"/") for record in facts.records)
 
 
 def find_leftovers(document: TorchDocument) -> list[Leftovers]:
@@ -159,7 +183,7 @@ def find_encrypted(document: TorchDocument) -> list[Encrypted]:
             tried += 1
             clear = _in_clear(document.source, record.payload.offset, record.payload.length, entry)
         method = _METHODS[_encryption(_Entry(entry, record.local))]
-        group = groups.setdefault((method, clear), Encrypted([], len(facts.records), method, clear, entry.span))
+        group = groups.setdefault((method, clear), Encrypted([], _files(facts), method, clear, entry.span))
         group.names.append(decode_name(record.name))
     return list(groups.values())
 
@@ -180,4 +204,3 @@ def _encryption(entry: _Entry) -> str:
     if entry.central.method == 99 or EXTRA_AES in entry.extras:
         return "aes"
     return "strong" if entry.central.flags & FLAG_STRONG_ENCRYPTION else "traditional"
-

@@ -118,9 +118,7 @@ def _displacement(
 def _as_found(facts: ZipFacts, row: _Structure) -> ZipRecord | None:
     """The record as it was read at the place where it is."""
     candidates: Iterable[ZipRecord] = (row.record, *facts.unlisted) if row.record is not None else ()
-    return next(
-        (item for item in candidates if item is not None and item.local is not None and item.local.span.offset == row.found), None
-    )
+    return next((item for item in candidates if item.local is not None and item.local.span.offset == row.found), None)
 
 
 def _descriptor_ends(document: TorchDocument, position: int, crc32: int) -> bool:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from fdd.container.zip.descriptor import decode
 from fdd.container.zip.structs import (
     DESCRIPTOR_SIGNATURE,
     FLAG_DESCRIPTOR,
@@ -14,7 +15,6 @@ from fdd.container.zip.structs import (
     ZipFacts,
     ZipRecord,
 )
-from fdd.container.zip.descriptor import decode
 from fdd.container.zip.window import content_end
 from fdd.core.source import ByteSource
 from fdd.core.span import Span
@@ -52,6 +52,7 @@ def find_cut(document: TorchDocument, losses: Losses) -> CutOff | None:
     inside, place = _break(document, facts, broken, wanted, end, whole)
     names = [decode_name(record.name) for record in whole]
     cut = [decode_name(broken.name)] if broken is not None else []
+    all_there = broken is not None and broken.payload is not None and wanted is not None and end - broken.payload.offset >= wanted
     return CutOff(
         place=Span(content, zeros) if tail else place,
         content=end,
@@ -60,7 +61,7 @@ def find_cut(document: TorchDocument, losses: Losses) -> CutOff | None:
         directory=broken is None and facts.directory is not None,
         zeros=zeros if tail else 0,
         whole_size=whole_size(document, whole, broken, losses) if not tail else None,
-        tally=losses.tally(set(names), cut),
+        tally=losses.tally({*names, *(cut if all_there else ())}, cut),
     )
 
 
@@ -85,7 +86,9 @@ def _zero_tail(facts: ZipFacts, last: ZipRecord | None, wanted: int | None, zero
     if wanted is None:
         return zeros >= SECTOR
     behind = last.payload.offset + wanted
-    return zeros >= _SOME_ZEROS and behind + SHORTEST_DESCRIPTOR <= facts.size and facts.size - zeros < behind + SHORTEST_DESCRIPTOR
+    return (
+        zeros >= _SOME_ZEROS and behind + SHORTEST_DESCRIPTOR <= facts.size and facts.size - zeros < behind + SHORTEST_DESCRIPTOR
+    )
 
 
 def _other_bytes_follow(facts: ZipFacts, broken: ZipRecord | None, wanted: int | None, zeros: bool) -> bool:

@@ -171,7 +171,7 @@ def _zip(probe: Probe) -> Identification | None:
     if found is None and facts.directory is None and probe.head.startswith(TORCH_LOCAL_HEADERS):
         found = ZipKind("torch-zip", "", (), "signature")
     if found is None:
-        return _neighbour(facts)
+        return None
     kind, basis = found.kind, _zip_basis(facts, found)
     if kind == "torch-zip" and _is_shard(probe):
         kind = "distcp"
@@ -196,20 +196,6 @@ def _zip_basis(facts: ZipFacts, found: ZipKind) -> list[Basis]:
             if span is not None:
                 basis.append(Basis(f"record {name}", span.offset, span.length))
     return basis
-
-
-def _neighbour(facts: ZipFacts) -> Identification:
-    names = list(all_names(facts))
-    arrays = bool(names) and all(name.endswith(".npy") for name in names)
-    kind, title = ("npz", "NumPy archive (.npz)") if arrays else ("zip", "ZIP archive")
-    return Identification(
-        kind,
-        title,
-        confidence="container",
-        registries=[Registry("PRONOM", "x-fmt/263")],
-        mime="application/zip",
-        basis=[Basis("ZIP structure", 0, 4)],
-    )
 
 
 def _pickle(probe: Probe) -> Identification | None:

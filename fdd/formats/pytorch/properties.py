@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from fdd.formats.pytorch.document import GlobalUse, TorchDocument
+from fdd.formats.pytorch.document import GlobalUse, PickleRecord, TorchDocument
 from fdd.formats.pytorch.globals import modern_name
 from fdd.formats.pytorch.identify import ZIP_KINDS
 from fdd.formats.pytorch.names import VERSION_NAMES
+from fdd.formats.pytorch.persistent_ids import ModuleSource
 from fdd.formats.pytorch.plain import plain_values, text
 from fdd.formats.pytorch.releases import torch_releases
 from fdd.pickles.nodes import MISSING
@@ -29,6 +31,9 @@ def properties_of(document: TorchDocument) -> dict[str, Any]:
         found["archive_version"] = _archive_version(document)
         found["top_folder"] = text(document.root)
         found["record_count"] = len(document.records)
+    elif document.legacy is not None or document.tar_model is not None:
+        found["byte_order"] = byte_order(document)
+        found["record_count"] = len(document.records)
     protocols = sorted({pickle.facts.protocol for pickle in document.judged_pickles() if pickle.role == "object"})
     if protocols:
         found["pickle_protocol"] = protocols[0] if len(protocols) == 1 else protocols
@@ -41,11 +46,29 @@ def properties_of(document: TorchDocument) -> dict[str, Any]:
         found["globals"] = _globals(document)
         found["dependencies"] = dependencies(document.globals)
         found["metadata"] = _metadata(document)
+    kept = document.facts.get("module-sources", ())
+    if any(module.source for _, module in kept):
+        found["embedded_sources"] = [_source(pickle, module) for pickle, module in kept if module.source]
     return found
 
 
+def _source(pickle: PickleRecord, module: ModuleSource) -> dict[str, Any]:
+    return {
+        "name": text(module.class_name),
+        "file": text(module.source_file),
+        "offset": pickle.place(module.offset).offset,
+        "length": len(module.source),
+        "sha256": hashlib.sha256(module.source).hexdigest(),
+    }
+
+
 def byte_order(document: TorchDocument) -> str:
-    """`little`, `big`, or `unknown` where no record says so (writers before 2.1 stored their host's order silently)."""
+    """`little`, `big`, or `unknown` where no record says so (writers before 2.1 stored their host's order silently).
+
+    The forms before the ZIP are little-endian, whichever machine wrote them.
+    """
+    if document.legacy is not None or document.tar_model is not None:
+        return "little"
     stated = document.texts.get("byteorder")
     return stated.decode() if stated in (b"little", b"big") else "unknown"
 

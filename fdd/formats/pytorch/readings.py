@@ -52,6 +52,9 @@ def find_other_readings(document: TorchDocument, probe: Probe) -> None:
 def _beside_other_kinds(document: TorchDocument, probe: Probe) -> None:
     """What a legacy stream, a tar or a FlatBuffers file is besides."""
     if document.legacy is not None:
+        magic = Span(TAR_MAGIC_OFFSET, len(TAR_MAGIC))
+        if probe.source.read_at(*magic) == TAR_MAGIC:
+            document.foreign_reading.append(("a tar archive", magic))
         # Pickles behind a legacy stream are further saves, or rest (contract, section 6).
         rest = document.legacy.rest
         if rest is not None and rest.length and not looks_like_pickle(probe.source.read_at(rest.offset, LOOKED_AT)):

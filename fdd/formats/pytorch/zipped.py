@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 
 from fdd.container.zip import read_local_headers, read_some_local_headers
+from fdd.container.zip.inflate import inflate
 from fdd.container.zip.structs import (
     FLAG_ENCRYPTED,
     FLAG_MASKED,
@@ -126,23 +126,6 @@ def contents(document: TorchDocument, index: int, most: int) -> tuple[bytes, int
         inflated = inflate(document.source, record.payload, most)
         return (inflated, None) if inflated is not None else None
     return None
-
-
-def inflate(source: ByteSource, span: Span, most: int) -> bytes | None:
-    """Inflate a raw deflate stream, at most ``most`` bytes of it; None where it is damaged from the start."""
-    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
-    pieces: list[bytes] = []
-    got = 0
-    try:
-        for chunk in source.stream(span):
-            piece = inflater.decompress(chunk, most - got)
-            pieces.append(piece)
-            got += len(piece)
-            if inflater.eof or got >= most:
-                break
-    except zlib.error:
-        return b"".join(pieces) or None
-    return b"".join(pieces)
 
 
 def _read_texts(document: TorchDocument) -> None:

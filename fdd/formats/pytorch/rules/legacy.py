@@ -219,7 +219,7 @@ def protocols_mixed(document: TorchDocument) -> Iterator[Violation]:
     axis="advice",
     level="warning",
     clause="legacy.form",
-    kinds=OLDER,
+    kinds=OLDER | {"torch-zip"},
     title="The file has the current form.",
     message="the file has a form that torch gave up in {release}: it has no checksums, and {readers}",
     remedy="Keep the file and its digest. A copy in the current form, made by torch.load and torch.save, can be added.",
@@ -231,7 +231,7 @@ def form_superseded(document: TorchDocument) -> Iterator[Violation]:
     """
     if document.kind == "torch-tar":
         yield at(release="0.1.10", readers="current releases read it only from a path and with weights_only=False")
-    else:
+    elif document.kind == "torch-legacy":
         yield at(release="1.6", readers="it cannot be mapped into memory")
 
 

@@ -199,8 +199,8 @@ def stream_cut(document: TorchDocument) -> Iterator[Violation]:
     size = document.size
     if stream.stopped != "storages":
         name = PART_NAMES[stream.stopped]
-        where = "before" if stream.end >= size else "inside"
-        what = f"the file ends {where} the {name}, which begins at {stream.end}"
+        where = f"before the {name}" if stream.end >= size else f"inside the {name}, which begins at {stream.end}"
+        what = f"the file ends {where}"
         yield at(Span(min(stream.end, size), max(0, size - stream.end)), record=stream.stopped, what=what)
         return
     entry = stream.storages[-1]
