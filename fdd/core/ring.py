@@ -7,6 +7,7 @@ consumers run beside each other. Memory is the ring's, whatever the size of the 
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import threading
 from collections.abc import Callable, Sequence
@@ -65,9 +66,11 @@ class _Ring:
             self.free.put(slot)
 
     def close(self) -> None:
-        for slot in self.slots:
-            slot.view.release()
-        self._memory.close()
+        # A failed consumer leaves views behind in the traceback of its failure; the mapping then goes when they go.
+        with contextlib.suppress(BufferError):
+            for slot in self.slots:
+                slot.view.release()
+            self._memory.close()
 
 
 class _Worker(threading.Thread):

@@ -115,10 +115,25 @@ class FileSource(_Source):
         self.path = os.fspath(path)
         try:
             # O_NONBLOCK: opening a FIFO that nobody writes to must not hang; it has no effect on regular files.
-            self._descriptor = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
+            flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+            self._open(os.open(self.path, flags))
         except OSError as error:
             raise SourceError(error.strerror or str(error)) from error
-        status = os.fstat(self._descriptor)
+        except ValueError as error:  # a NUL in it, or characters that no name can hold
+            raise SourceError(f"not a path: {error}") from error
+
+    @classmethod
+    def of_open_file(cls, descriptor: int) -> FileSource:
+        """The regular file that is open as ``descriptor``, which stays the caller's: it is neither moved nor closed."""
+        source = cls.__new__(cls)
+        _Source.__init__(source)
+        source.path = ""
+        source._open(os.dup(descriptor))
+        return source
+
+    def _open(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             os.close(self._descriptor)
             raise SourceError(f"not a regular file but {file_type(status.st_mode)}")
@@ -194,7 +209,7 @@ class FileSource(_Source):
         return got
 
     def check_unchanged(self) -> None:
-        """Raise :class:`SourceError` if size, time of change or identity of the file differ from when it was opened."""
+        """Raise :class:`SourceError` if size or time of change of the file differ from when it was opened."""
         if _stamp(os.fstat(self._descriptor)) != self._stamp:
             raise SourceError("the file was changed while it was read")
 
@@ -219,15 +234,32 @@ def file_type(mode: int) -> str:
 def open_source(source: str | bytes | os.PathLike[str] | bytearray | memoryview | BinaryIO) -> ByteSource:
     """Make a source of a path, of bytes, or of a binary file object (read to its end from where it stands).
 
-    ``bytes`` are taken as contents, not as a path. Raises :class:`SourceError` where nothing can be read.
+    ``bytes`` are taken as contents, not as a path. A file object on a regular file, standing at its beginning, is read
+    in place and does not move; any other is read into memory. Raises :class:`SourceError` where nothing can be read.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
         return BytesSource(source)
     if isinstance(source, (str, Path, os.PathLike)):
         return FileSource(source)
-    if isinstance(source, io.IOBase) or hasattr(source, "read"):
-        try:
-            return BytesSource(source.read())
-        except OSError as error:
-            raise SourceError(error.strerror or str(error)) from error
-    raise SourceError(f"cannot read bytes from a {type(source).__name__}")
+    if not hasattr(source, "read"):
+        raise SourceError(f"cannot read bytes from a {type(source).__name__}")
+    try:
+        if _stands_on_regular_file(source):
+            return FileSource.of_open_file(source.fileno())
+        data = source.read()
+    except OSError as error:
+        raise SourceError(error.strerror or str(error)) from error
+    except ValueError as error:  # closed, or text that is not in the encoding it was opened with
+        raise SourceError(str(error)) from error
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise SourceError(f"a binary file is needed; this one gives {type(data).__name__}")
+    return BytesSource(data)
+
+
+def _stands_on_regular_file(file: BinaryIO) -> bool:
+    """Whether the bytes of a file object are those of its descriptor: decompressing objects have a descriptor too."""
+    raw = getattr(file, "raw", file)
+    if not isinstance(raw, io.FileIO) or not isinstance(file, (io.FileIO, io.BufferedReader, io.BufferedRandom)):
+        return False
+    file.flush()
+    return stat.S_ISREG(os.fstat(file.fileno()).st_mode) and file.tell() == 0

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from fdd.container.zip import read_directory, read_local_headers
+from fdd.container.zip.inflate import inflate
 from fdd.container.zip.structs import END_SIGNATURE, LOCAL_HEADER_SIGNATURE, METHOD_DEFLATED
 from fdd.core.source import SliceSource
 from fdd.core.span import Span
@@ -11,7 +12,7 @@ from fdd.core.text import decode_name
 from fdd.formats.probe import Probe
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.pickled import probe_hidden
-from fdd.formats.pytorch.zipped import inflate, readable
+from fdd.formats.pytorch.zipped import readable
 from fdd.pickles import looks_like_pickle
 
 LOOKED_AT = 1 << 20
