@@ -366,3 +366,19 @@ def class_source() -> bytes:
 def trailing_pickle() -> bytes:
     """A pickle behind the end mark that calls something."""
     return legacy_tar() + dump(Global("posix", "getcwd"))
+
+
+@recipe("tar/tar-entries-wrong-more-storages.pth")
+def entries_more_storages() -> bytes:
+    """`storages` announces one entry more than it has; the list of views stands in its place."""
+    parts = members()
+    parts["storages"] = dump(3) + parts["storages"][len(dump(2)) :]
+    return tar_file(parts)
+
+
+@recipe("tar/tar-entries-wrong-less-storages.pth")
+def entries_less_storages() -> bytes:
+    """`storages` announces one entry less than it has; the entry stands where the list of views should."""
+    parts = members()
+    parts["storages"] = dump(1) + parts["storages"][len(dump(2)) :]
+    return tar_file(parts)

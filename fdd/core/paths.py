@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from fdd.core.text import percent_encode
+from fdd.core.text import percent_encode, valid_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,19 @@ def _walk(root: str, follow_links: bool) -> Iterator[Entry]:
         for entry in entries:
             if entry.is_symlink() and not follow_links:
                 yield Entry(entry.path, root, skipped="symbolic link")
-            elif entry.is_dir():
+            elif _is_folder(entry):
                 folders.append(entry.path)
             else:
                 yield Entry(entry.path, root)
         stack.extend(reversed(folders))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a folder, or a link to one. A link that leads nowhere, or to itself, is none."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def safe_path(path: str) -> str:
@@ -67,5 +75,10 @@ def safe_path(path: str) -> str:
     try:
         path.encode("utf-8")
     except UnicodeEncodeError:
+        pass
+    else:
+        return path
+    try:
         return percent_encode(os.fsencode(path))
-    return path
+    except UnicodeEncodeError:  # surrogates that no file system gives, only a caller
+        return valid_text(path)

@@ -3,10 +3,19 @@
 
 from __future__ import annotations
 
+import json
+import re
 import unicodedata
+from typing import Any
 
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Control, format (bidirectional and zero-width too), surrogate, private, unassigned, line and paragraph separators."""
+_BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Letters and marks that show nothing: joiner, fillers of Hangul and Khmer, blank of Braille."""
+_UNSHOWN = re.compile(
+    "[\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+"""Characters of JSON text that a terminal would obey or hide, and line ends that JSON does not count as such."""
 
 
 def printable(value: str | bytes, most: int = 300) -> str:
@@ -25,7 +34,7 @@ def printable(value: str | bytes, most: int = 300) -> str:
 
 
 def _visible(character: str) -> str:
-    if unicodedata.category(character) not in _HIDDEN_CATEGORIES:
+    if unicodedata.category(character) not in _HIDDEN_CATEGORIES and character not in _BLANK_LETTERS:
         return character
     code = ord(character)
     if code < 0x100:
@@ -58,6 +67,17 @@ def valid_text(text: str) -> str:
     except UnicodeEncodeError:
         return percent_encode(text.encode("utf-8", "surrogatepass"))
     return text
+
+
+def json_text(value: Any, *, indent: int | None = None) -> str:
+    """``value`` as JSON for people too: letters of all scripts as they are, but control, bidirectional and zero-width
+    characters as escapes, so that a terminal, or a tool that reads line by line, meets none of them."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    return text if text.isascii() and "\x7f" not in text else _UNSHOWN.sub(_json_escape, text)
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    return json.dumps(match.group())[1:-1] if match.group() != "\x7f" else "\\u007f"
 
 
 def is_text(name: bytes) -> bool:

@@ -26,12 +26,12 @@ from fdd.formats.pytorch.damage_checksums import (
 )
 from fdd.formats.pytorch.damage_facts import CutOff, DamageFacts, ExtraBytes, SavedPart, Saves, damage_of
 from fdd.formats.pytorch.damage_losses import Losses
-from fdd.formats.pytorch.damage_older import find_stream_cut, find_tar_cut
+from fdd.formats.pytorch.damage_older import find_stream_cut, find_stream_shift, find_tar_cut
 from fdd.formats.pytorch.damage_packing import find_encrypted, find_leftovers, find_packers, is_flattened
 from fdd.formats.pytorch.damage_scan import ByteScan, scan_bytes
 from fdd.formats.pytorch.damage_shifts import find_displacements
-from fdd.formats.pytorch.damage_text import describe_bytes, find_conversion, find_mangling
-from fdd.formats.pytorch.damage_zip import find_cut, find_lost_headers, find_missing_head
+from fdd.formats.pytorch.damage_text import describe_bytes, find_conversion, find_mangling, find_stream_start
+from fdd.formats.pytorch.damage_zip import find_cut, find_directory_damage, find_lost_headers, find_missing_head
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.nested import verdict_on
 from fdd.formats.pytorch.shards import split_archives
@@ -67,8 +67,8 @@ def _diagnose_zip(document: TorchDocument, probe: Probe, facts: ZipFacts, damage
         damage.leftovers = find_leftovers(document)
     damage.encrypted = find_encrypted(document)
     _find_extra(document, probe, facts, damage)
-    odd = is_odd(facts)
-    if not odd:
+    converted = any(text.strip(b"0123456789") == b"\r" for text in document.texts.values())
+    if not is_odd(facts) and not converted:
         _tally_missing(document, damage)
         return
     losses = Losses(document)
@@ -79,11 +79,16 @@ def _diagnose_zip(document: TorchDocument, probe: Probe, facts: ZipFacts, damage
     damage.conversion = find_conversion(document, probe, seen, shortened)
     damage.mangled = find_mangling(document, probe) if damage.conversion is None else []
     if damage.conversion is not None or damage.mangled:
-        damage.displacements = []  # single bytes came in everywhere: no place of its own tells more
+        # Bytes changed everywhere: no place of its own tells more.
+        damage.displacements, damage.extra, damage.saves = [], [], None
         return
     damage.cut = find_cut(document, losses)
     find_missing_head(document, damage)
     moved = bool(damage.displacements) or damage.head_missing > 0
+    if damage.head_missing:
+        damage.extra = [extra for extra in damage.extra if not extra.front]
+    if damage.cut is None and not moved:
+        damage.directory = find_directory_damage(document, losses)
     damage.lost_headers = find_lost_headers(document, losses) if not moved else []
     if damage.cut is None and not moved:
         damage.holes = find_holes(document, seen, [], losses)
@@ -107,7 +112,8 @@ def _find_extra(document: TorchDocument, probe: Probe, facts: ZipFacts, damage: 
     front = next((region.span for region in facts.regions if region.what == "prefix" and region.span.length), None)
     if front is not None:
         damage.saves = _saves(document, probe, facts, front)
-        if damage.saves is None:
+        own = any(record.local is not None and record.local.span.offset < front.end for record in facts.unlisted)
+        if damage.saves is None and not own:  # records in front of the others that only the directory forgot are not foreign
             damage.extra.append(ExtraBytes(front, True, describe_bytes(document.source, front)))
     behind = facts.ends.trailing
     if behind.length and facts.ends.end is not None:
@@ -148,18 +154,34 @@ def _tally_missing(document: TorchDocument, damage: DamageFacts) -> None:
 
 def _diagnose_older(document: TorchDocument, probe: Probe, damage: DamageFacts) -> None:
     stream, tar = document.legacy, document.tar
-    rest = stream.rest if stream is not None else tar.trailing if tar is not None and not tar.faults else None
-    if rest is not None and rest.length:
-        damage.extra.append(ExtraBytes(rest, False, describe_bytes(document.source, rest)))
     odd = stream.stopped is not None if stream is not None else bool(tar is not None and tar.faults)
     if odd:
         seen = scan_bytes(document.source, [Span(0, document.size)])
         damage.conversion = find_conversion(document, probe, seen, shortened=False)
         damage.mangled = find_mangling(document, probe) if damage.conversion is None else []
-    if damage.conversion is None and not damage.mangled:
-        doubtful = odd or (stream is not None and any(entry.count == 0 and entry.expected for entry in stream.storages))
-        if doubtful:
-            damage.cut = find_stream_cut(document, Losses(document)) if stream is not None else find_tar_cut(document)
+        if damage.conversion is not None or damage.mangled:
+            return
+    losses = Losses(document)
+    if stream is not None:
+        shift = find_stream_shift(document, losses)
+        damage.displacements = [shift] if shift is not None else []
+        zeroed = any(entry.count == 0 and entry.expected for entry in stream.storages)
+        damage.cut = find_stream_cut(document, losses) if not shift and (odd or zeroed) else None
+    elif odd:
+        damage.cut = find_tar_cut(document)
+    if damage.cut is None and not damage.displacements:
+        _find_extra_older(document, probe, damage)
+
+
+def _find_extra_older(document: TorchDocument, probe: Probe, damage: DamageFacts) -> None:
+    """Bytes around a legacy stream, and behind a tar."""
+    stream, tar = document.legacy, document.tar
+    rest = stream.rest if stream is not None else tar.trailing if tar is not None and not tar.faults else None
+    if rest is not None and rest.length:
+        damage.extra.append(ExtraBytes(rest, False, describe_bytes(document.source, rest)))
+    front = find_stream_start(probe.head) if stream is not None and stream.stopped == "magic" else None
+    if front is not None:
+        damage.extra.append(ExtraBytes(front, True, describe_bytes(document.source, front)))
 
 
 def _count_tensors(document: TorchDocument, damage: DamageFacts) -> None:
@@ -201,8 +223,9 @@ def _scan(document: TorchDocument, damage: DamageFacts) -> ByteScan:
 
 def _check_whole(document: TorchDocument, damage: DamageFacts) -> None:
     """Compare what is left with the checksums beside it."""
-    if damage.cut is not None:
-        _check_complete(document, damage.cut)
+    for left in (damage.cut, damage.directory):
+        if left is not None:
+            _check_complete(document, left)
     entries = dict(_recorded(document))
     for lost in damage.lost_headers[:_MOST_CHECKED]:
         if lost.payload is not None and lost.record in entries:

@@ -73,7 +73,8 @@ class ZeroHole:
 
 @dataclass(slots=True)
 class Displacement:
-    """Everything behind some place stands earlier (``count`` < 0: bytes were lost) or later than the directory says.
+    """Everything behind some place stands earlier (``count`` < 0: bytes were lost) or later than the directory says, or in
+    a legacy stream the sizes in front of it.
 
     ``span`` is where the fault lies, in the file as it is; ``before`` the last record in its place, None in front of all;
     ``behind`` the first structure out of place. ``inside``: it lies inside the payload of ``before``.
@@ -228,6 +229,8 @@ class DamageFacts:
     """Bytes that are missing at the front of an archive, by its own offsets."""
     head_records: list[str] = field(default_factory=list)
     """Records that were in them."""
+    directory: CutOff | None = None
+    """The records of an archive whose directory is damaged although its end is there."""
     holes: list[ZeroHole] = field(default_factory=list)
     displacements: list[Displacement] = field(default_factory=list)
     lost_headers: list[LostHeader] = field(default_factory=list)

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from fdd.container.zip.window import content_end
 from fdd.core.span import Span
-from fdd.formats.pytorch.damage_facts import CutOff
+from fdd.formats.pytorch.damage_facts import CutOff, Displacement
 from fdd.formats.pytorch.damage_losses import Losses
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.legacy import COUNT_BYTES, key_name, keys_of
 from fdd.formats.pytorch.older_facts import LEGACY_PARTS, TAR_PARTS, LegacyFacts, LegacyStorage
 
 _SOME_ZEROS = 64
+_REACH = 1 << 16
+"""Bytes around its computed place in which a count is looked for."""
 _PART_WORDS = {
     "magic": "the magic number, the first pickle of the stream",
     "protocol": "the pickle with the version of the format",
@@ -97,6 +99,60 @@ def _needed(document: TorchDocument, stream: LegacyFacts) -> int | None:
             return None
         total += COUNT_BYTES + size
     return total
+
+
+def find_stream_shift(document: TorchDocument, losses: Losses) -> Displacement | None:
+    """Bytes lost or inserted in a storage: the next count stands earlier or later than it should.
+
+    The true place is where the counts of that storage and the next one stand one behind the other as the object says.
+    """
+    stream = document.legacy
+    assert stream is not None
+    rows = stream.storages
+    for number, entry in enumerate(rows):
+        if entry.count == entry.expected or entry.expected is None or not number:
+            continue
+        shift = _true_place(document, stream, number)
+        if shift is None:
+            return None
+        before = rows[number - 1]
+        assert before.payload is not None
+        start, behind = before.payload.offset, entry.count_span.offset + shift
+        names = losses.tensors([f"storages/{before.key}"])
+        region = Span(start, max(0, behind - start))
+        return Displacement(shift, region, f"storages/{before.key}", f"storages/{entry.key}", True, [], names)
+    return None
+
+
+def _true_place(document: TorchDocument, stream: LegacyFacts, number: int) -> int | None:
+    """How far from its computed place the count of a storage stands; None where that is not found within 64 KiB."""
+    wanted = _wanted_counts(document, stream, number)
+    if len(wanted) < 2:
+        return None
+    (first, length), (second, _) = wanted[:2]
+    position = stream.storages[number].count_span.offset
+    start = max(0, position - _REACH)
+    data = document.source.read_at(start, 2 * _REACH)
+    at = data.find(first)
+    while at >= 0:
+        if document.source.read_at(start + at + COUNT_BYTES + length, COUNT_BYTES) == second:
+            return start + at - position
+        at = data.find(first, at + 1)
+    return None
+
+
+def _wanted_counts(document: TorchDocument, stream: LegacyFacts, number: int) -> list[tuple[bytes, int]]:
+    """Count and payload bytes of the storages from that one on, by the object; behind the last follows nothing."""
+    keys = [key_name(key) for key in keys_of(stream) or ()]
+    known = {storage.key: storage for storage in document.storages}
+    rows: list[tuple[bytes, int]] = []
+    for key in keys[number : number + 2]:
+        storage = known.get(key)
+        size = storage.byte_count if storage is not None else None
+        if storage is None or storage.element_count is None or size is None or not size >= 0:
+            return []
+        rows.append((storage.element_count.to_bytes(COUNT_BYTES, "little", signed=True), size))
+    return [*rows, (b"", 0)]
 
 
 def find_tar_cut(document: TorchDocument) -> CutOff | None:

@@ -175,7 +175,8 @@ def find_encrypted(document: TorchDocument) -> list[Encrypted]:
     tried = 0
     for record in facts.records:
         entry = record.entry
-        if entry is None or not entry.flags & (FLAG_ENCRYPTED | FLAG_STRONG_ENCRYPTION):
+        marks = FLAG_ENCRYPTED | FLAG_STRONG_ENCRYPTION
+        if entry is None or not entry.flags & (marks if record.local is None else marks & record.local.flags):
             continue
         small = record.payload is not None and record.payload.length <= _LARGEST_CLEAR and tried < _MOST_TRIED
         clear = False

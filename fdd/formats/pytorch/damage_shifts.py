@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fdd.container.zip.structs import DESCRIPTOR_SIGNATURE, METHOD_STORED, CentralEntry, ZipFacts, ZipRecord
@@ -50,16 +50,20 @@ def find_displacements(document: TorchDocument, losses: Losses) -> list[Displace
 def _structures(facts: ZipFacts) -> list[_Structure]:
     """Listed records in the order of their stated places, and the directory."""
     assert facts.directory is not None
+    # Among records of one size a shifted header can stand exactly where that of another record should be.
     stray: dict[bytes, list[int]] = {}
-    for record in facts.unlisted:
-        if record.local is not None:
-            stray.setdefault(record.name, []).append(record.local.span.offset)
+    for record in (*facts.records, *facts.unlisted):
+        if record.local is not None and (record.entry is None or record.local.name != record.name):
+            stray.setdefault(record.local.name, []).append(record.local.span.offset)
+    listed = {record.name for record in facts.records}
     rows: list[_Structure] = []
     for record in facts.records:
         if record.entry is None:
             continue
-        stated = record.entry.header_offset
-        places = [record.local.span.offset] if record.local is not None else stray.get(record.name, [])
+        stated, local = record.entry.header_offset, record.local
+        places = stray.get(record.name, [])
+        if local is not None and (local.name == record.name or (not places and local.name not in listed)):
+            places = [local.span.offset]
         nearest = min(places, key=lambda place: abs(place - stated), default=None)
         rows.append(_Structure(decode_name(record.name), stated, nearest, record))
     rows.sort(key=lambda row: row.stated)
@@ -117,7 +121,9 @@ def _displacement(
 
 def _as_found(facts: ZipFacts, row: _Structure) -> ZipRecord | None:
     """The record as it was read at the place where it is."""
-    candidates: Iterable[ZipRecord] = (row.record, *facts.unlisted) if row.record is not None else ()
+    if row.record is not None and row.record.local is not None and row.record.local.span.offset == row.found:
+        return row.record
+    candidates = (*facts.unlisted, *facts.records)
     return next((item for item in candidates if item.local is not None and item.local.span.offset == row.found), None)
 
 

@@ -15,6 +15,7 @@ from fdd.formats.probe import Probe
 from fdd.formats.pytorch.damage_facts import PAGE, SECTOR, Mangled, TextConversion
 from fdd.formats.pytorch.damage_scan import ByteScan
 from fdd.formats.pytorch.document import TorchDocument
+from fdd.formats.pytorch.identify import legacy_heads
 from fdd.formats.pytorch.nested import verdict_on
 from fdd.formats.pytorch.readings import other_reading
 
@@ -39,15 +40,18 @@ def find_conversion(document: TorchDocument, probe: Probe, seen: ByteScan, short
     """How line ends were changed. ``shortened``: bytes are known to be missing somewhere in the middle."""
     feeds, returns, pairs = seen.line_feeds, seen.returns, seen.pairs
     code = _conversion_code(feeds, returns, pairs, shortened)
-    if code is None:
+    suspected = code is None and not feeds and returns >= _SURE
+    if code is None and not suspected:
         return None
+    code = code or "lf-to-cr"
     found = TextConversion(code, feeds, returns, pairs, max(0, seen.first_pair))
     if code in ("crlf-added", "lf-to-cr") and document.size <= MOST_RESTORED:
         data = document.source.read_at(0, document.size)
         # LF was the only byte that changed, and no LF is left: where the file had CR too, this guess fails and shows it.
         restored = data.replace(b"\r\n", b"\n") if code == "crlf-added" else data.replace(b"\r", b"\n")
         found.restored = verdict_on(BytesSource(restored), probe.name or "", probe)
-    return found
+    # Few CR and no LF prove nothing by themselves; that the change back gives a valid file does.
+    return None if suspected and found.restored not in ("valid", "structure-valid") else found
 
 
 def _conversion_code(feeds: int, returns: int, pairs: int, shortened: bool) -> str | None:
@@ -59,6 +63,15 @@ def _conversion_code(feeds: int, returns: int, pairs: int, shortened: bool) -> s
         return "lf-to-cr"
     if shortened and not pairs and min(feeds, returns) >= _MANY_PAIRS:
         return "crlf-shortened"
+    return None
+
+
+def find_stream_start(head: bytes) -> Span | None:
+    """Bytes in front of the magic number of a legacy stream."""
+    for start in legacy_heads():
+        at = head.find(start[: start.index(b".") + 1])
+        if at > 0:
+            return Span(0, at)
     return None
 
 

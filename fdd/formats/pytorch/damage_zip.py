@@ -127,6 +127,26 @@ def _break(
     return "behind the last record, before the directory" if rest.length else "directly behind a record", rest
 
 
+def find_directory_damage(document: TorchDocument, losses: Losses) -> CutOff | None:
+    """The records behind a directory that lost entries, while the end records are there."""
+    facts = document.zip
+    assert facts is not None
+    if facts.ends.end is None:
+        return None
+    directory = facts.directory
+    torn = directory is None or any(fault.code in ("entry-signature", "entry-cut", "entry-lengths") for fault in directory.faults)
+    fewer = directory is not None and len(directory.entries) < directory.stated_entries
+    if not (torn and facts.salvaged) and not fewer:
+        return None
+    whole = [record for record in _in_file_order(facts) if _is_whole(record, facts.size)]
+    names = [decode_name(record.local.name) for record in whole if record.local is not None]
+    place = Span(facts.ends.end.span.offset, 0)
+    if directory is not None:
+        fault = next((fault for fault in directory.faults if fault.code.startswith("entry")), None)
+        place = Span(fault.offset, fault.length) if fault is not None else directory.span
+    return CutOff(place, facts.size, "", list(dict.fromkeys(names)), tally=losses.tally(set(names), ()))
+
+
 def find_missing_head(document: TorchDocument, damage: DamageFacts) -> None:
     """Bytes that the archive's offsets count and that are not there, because the file lost its beginning."""
     facts = document.zip

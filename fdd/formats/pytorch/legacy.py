@@ -30,7 +30,8 @@ ELEMENT_SIZES = (4, 8, 1, 2, 16)
 """Bytes of an element, the commonest first: what is tried for a storage whose type nothing tells."""
 LEGACY_ID_LENGTH = 6
 STREAM_RULES = (
-    "PT-LEG-008", "PT-LEG-001", "PT-LEG-005", "PT-LEG-006", "PT-LEG-015", "PT-TEN-001", "PT-TEN-003", *GRAMMAR_RULES,
+    "PT-LEG-008", "PT-LEG-001", "PT-LEG-005", "PT-LEG-006", "PT-LEG-015", "PT-TEN-001", "PT-TEN-003", "PT-LEG-010",
+    "PT-PKL-019", "PT-PKL-028", *GRAMMAR_RULES,
 )  # fmt: skip
 """What can keep a stream from being read to its end."""
 
@@ -164,7 +165,7 @@ def _place(document: TorchDocument, stream: LegacyFacts, storages: Mapping[str, 
         if entry.payload is not None:
             record = Record(f"{prefix}storages/{name}", "storage", entry.payload, entry.payload.length)
             document.records.append(record)
-            _link(storages.get(name), record, entry)
+            _link(storages.get(name), record)
         if not entry.complete or entry.payload is None:
             stream.stopped = "storages"
             stream.cut = entry.count is None or entry.payload is not None
@@ -172,11 +173,11 @@ def _place(document: TorchDocument, stream: LegacyFacts, storages: Mapping[str, 
         stream.end = entry.payload.end
 
 
-def _link(storage: Storage | None, record: Record, entry: LegacyStorage) -> None:
+def _link(storage: Storage | None, record: Record) -> None:
     if storage is not None and storage.span is None:
         storage.record = record.name
         storage.span = record.span
-        storage.stored_size = record.size if entry.complete else None
+        storage.stored_size = record.size
 
 
 def _read_behind(document: TorchDocument, first: LegacyFacts, limits: Limits) -> None:

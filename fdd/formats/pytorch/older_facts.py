@@ -139,6 +139,8 @@ class TarModelFacts:
     stated_storages: int | None = None
     storages: list[TarStorage] = field(default_factory=list)
     views: list[TarView] = field(default_factory=list)
+    read: set[str] = field(default_factory=set)
+    """The members `tensors` and `storages`, as far as their announced entries could all be read."""
     faults: list[OlderFault] = field(default_factory=list)
     unresolved: list[tuple[Span, str]] = field(default_factory=list)
     """Persistent ids of the object that are no key of a tensor or storage."""

@@ -17,6 +17,8 @@ _TEXT_ID = re.compile(r"\('storage', <class '([\w.]+)\.(\w+)'>, '(\w{1,40})', '(
 """An id of the legacy stream as protocol 0 writes it: the text of the tuple."""
 SHAPE_CODES = frozenset({"id-length", "module-id"})
 """Mismatches on how many items an id has; legacy streams have rules of their own for it."""
+UNREAD_IDS = frozenset({"text-id", "id-not-tuple", "id-word", "id-length", "id-key"})
+"""Mismatches that leave open which storage is meant."""
 STORAGE_MODULES = frozenset({"torch", "torch.cuda", "torch.storage", "torch.sparse"})
 
 

@@ -152,7 +152,7 @@ class TensorReader:
             function=call_target(call)[1] if call_target(call) else "",  # type: ignore[index]
         )
         window = self._ids.window(args[0])
-        if window is not None:
+        if window is not None and storage is not None and min(window) >= 0 and sum(window) <= (storage.element_count or 0):
             self._count_from(call, tensor, *window)
         return tensor
 

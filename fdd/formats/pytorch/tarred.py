@@ -24,14 +24,17 @@ from fdd.formats.pytorch.persistent_ids import ModuleSource, PersistentIdReader,
 from fdd.formats.pytorch.pickled import probe_hidden, run_part
 from fdd.formats.pytorch.rebuilds import TensorReader
 from fdd.limits import Limits
+from fdd.pickles import run
 from fdd.pickles.nodes import Global, ListNode, PersistentId, Value
 from fdd.tensors.model import Storage, StorageUse, Tensor
 
+ENTRY_BYTES = 4096
+"""Read to see whether another entry follows the last one that is announced; its pickle takes about fifty."""
 NUMBER = 8
 """Bytes of a count, a size, a stride, an offset; the number of dimensions takes four, and four more are not used."""
 PART_RULES = ("PT-TAR-009", "PT-TAR-004", "PT-TAR-001", "PT-TAR-008", "PT-TAR-010", "PT-TAR-002", "PT-TEN-001", *GRAMMAR_RULES)
 """What can keep members and their entries from being read to the end."""
-CONTAINER_RULES = ("PT-TAR-010", "PT-TAR-002", "PT-TAR-008", "PT-TAR-013")
+CONTAINER_RULES = ("PT-TAR-010", "PT-TAR-002", "PT-TAR-008")
 CONTAINER_FAULTS = frozenset(
     "header-cut header-missing size-field payload-cut pax-record extension-cut extension-orphan sparse-map-cut".split()
 )
@@ -100,6 +103,8 @@ class _Parts:
         self._storages: dict[str, Storage] = {}
         self._windows: dict[str, TarView] = {}
         self._tensor_keys: set[str] = set()
+        self._counts: dict[str, Span] = {}
+        """Where each member announces its entries."""
 
     def single(self, name: str) -> PickleRecord | None:
         """Run the one pickle of a member; None where there is no such member."""
@@ -120,11 +125,8 @@ class _Parts:
         for _ in range(self._model.stated_storages or 0):
             if not self._storage(cursor):
                 return
-        if self._model.stated_storages is None:
-            return
-        if cursor.left and not self._views(cursor):
-            return
-        self._close(cursor)
+        if self._model.stated_storages is not None and (not cursor.left or self._views(cursor)):
+            self._close(cursor)
 
     def tensors(self) -> None:
         """Read the member `tensors`: how many, each with its shape."""
@@ -146,9 +148,16 @@ class _Parts:
         return _Cursor(name, member.payload.offset, member.payload.end)
 
     def _close(self, cursor: _Cursor) -> None:
-        if cursor.left:
+        """State what is left in a member; where it goes on with another entry, it is the announced number that is wrong."""
+        if not cursor.left:
+            self._model.read.add(cursor.name)
+            return
+        more = run(self._document.source.read_at(cursor.position, min(cursor.left, ENTRY_BYTES)), limits=self._limits)
+        if cursor.name in self._counts and _is_entry(more.root):
+            self._state("rest", self._counts[cursor.name], cursor, f"{cursor.name} holds more entries than it announces")
+        else:
             self._state("rest", cursor.rest, cursor, f"{cursor.left} bytes are left behind the last entry")
-            probe_hidden(self._document, cursor.rest, cursor.name, self._limits, role="trailing")
+        probe_hidden(self._document, cursor.rest, cursor.name, self._limits, role="trailing")
 
     def _state(self, code: str, span: Span, cursor: _Cursor, detail: str) -> None:
         self._model.faults.append(OlderFault(code, span, cursor.name, detail))
@@ -162,6 +171,7 @@ class _Parts:
     def _count(self, cursor: _Cursor) -> int | None:
         """The pickled number of entries; None where it cannot be read."""
         pickle = self._run(cursor)
+        self._counts[cursor.name] = pickle.span
         if not pickle.facts.stopped:
             return None
         count = int64_of(pickle.facts.root)
@@ -172,11 +182,11 @@ class _Parts:
 
     def _entry(self, cursor: _Cursor, found: int, stated: int | None) -> PickleRecord | None:
         """Run the pickle in front of an entry; None where it cannot be read."""
-        if not cursor.left:
-            start = self._tar.members[self._model.members[cursor.name]].payload.offset
-            self._state("fewer", Span(start, 1), cursor, f"{stated} entries are announced, {found} are there")
+        pickle = self._run(cursor) if cursor.left else None
+        # Behind the last storage the list of views may stand.
+        if pickle is None or isinstance(pickle.facts.root, ListNode):
+            self._state("fewer", self._counts[cursor.name], cursor, f"{stated} entries are announced, {found} are there")
             return None
-        pickle = self._run(cursor)
         return pickle if pickle.facts.stopped else None
 
     def _storage(self, cursor: _Cursor) -> bool:
@@ -215,8 +225,8 @@ class _Parts:
         )
         self._document.records.append(Record(f"storages/{key}", "storage", payload, payload.length))
         storage.span = payload
+        storage.stored_size = payload.length
         if payload.length == needed:
-            storage.stored_size = needed
             return True
         if needed is not None:
             self._state(
@@ -233,6 +243,9 @@ class _Parts:
         """Read the list of storages that show parts of others."""
         pickle = self._run(cursor)
         if not pickle.facts.stopped:
+            return False
+        if _is_entry(pickle.facts.root):
+            self._state("rest", self._counts[cursor.name], cursor, "storages holds more entries than it announces")
             return False
         rows = pickle.facts.root.items if isinstance(pickle.facts.root, ListNode) else None
         if rows is None or any(not _is_view(row) for row in rows):
@@ -328,6 +341,11 @@ def _key_of(value: Value) -> str | None:
     return str(number) if number is not None else text_of(value)
 
 
+def _is_entry(row: Value) -> bool:
+    """Whether a value is what stands in front of a tensor or storage."""
+    return isinstance(row, tuple) and 2 <= len(row) <= 3 and any(isinstance(item, Global) for item in row)
+
+
 def _is_view(row: Value) -> bool:
     return isinstance(row, tuple) and len(row) == 4 and all(int64_of(item) is not None for item in row)
 
@@ -396,17 +414,18 @@ def _look_elsewhere(document: TorchDocument, tar: TarFacts, limits: Limits) -> N
 
 
 def _state_evidence(document: TorchDocument, tar: TarFacts, model: TarModelFacts) -> None:
-    """Inputs: `tar` (headers), `inventory` (all members), `pickle`, `objects` and `storages` as in other forms."""
+    """Inputs: `tar` (headers), `inventory` (all members), `keys` (all entries), `pickle`, `objects`, `storages` as ever."""
     evidence = document.evidence
     pickle_evidence(document)
     codes = {fault.code for fault in tar.faults}
     limited = Evidence("partial", Reason.LIMIT, detail="directory_entries")
-    torn = codes & CONTAINER_FAULTS or (tar.trailing.length and not tar.end.length)
+    torn = codes & CONTAINER_FAULTS or not (tar.end.length or model.has_all())
     evidence["tar"] = limited if "entry-limit" in codes else COMPLETE
     evidence["inventory"] = evidence["tar"]
     if torn and "entry-limit" not in codes:
         evidence["inventory"] = blocked("withheld", CONTAINER_RULES)
-    whole = blocked("partial", PART_RULES) if model.faults or torn or not model.has_all() else COMPLETE
+    whole = COMPLETE if {"tensors", "storages"} <= model.read else blocked("partial", PART_RULES)
+    evidence["keys"] = whole if whole is COMPLETE else whole._replace(state="withheld")
     if "pickle" not in model.members:
         evidence["objects"] = blocked("withheld", PART_RULES)
     objects = evidence["objects"]

@@ -196,11 +196,10 @@ def zero_hole(document: TorchDocument) -> Iterator[Violation]:
     axis="advice",
     level="warning",
     clause="damage.complete",
-    kinds=ARCHIVES,
+    kinds=FILES,
     per="place",
-    title="Records stand where the directory says; no bytes are missing in front of them.",
-    message="{count} bytes were lost {place}: everything from {behind} on stands {count} bytes earlier than the directory"
-    " says{lost}{tensors}",
+    title="Records stand in their places; no bytes are missing in front of them.",
+    message="{count} lost {place}: everything from {behind} on stands that much earlier than it should{lost}{tensors}",
     remedy="Get the file again from its source: what is missing cannot be restored. The other records are whole where their"
     " checksums fit.",
 )
@@ -214,7 +213,8 @@ def bytes_lost(document: TorchDocument) -> Iterator[Violation]:
             where = f"inside record {found.before}" if found.inside else f"behind the start of record {found.before}"
             gone = f"; not found at all: {listed(found.lost)}" if found.lost else ""
             yield at(
-                found.span, record=found.before, count=-found.count, place=where, behind=found.behind, lost=gone,
+                found.span, record=found.before, count=counted(-found.count, "byte was", "bytes were"), place=where,
+                behind=found.behind, lost=gone,
                 tensors=tensors_hit(found.tensors),
             )  # fmt: skip
 
@@ -225,11 +225,10 @@ def bytes_lost(document: TorchDocument) -> Iterator[Violation]:
     axis="advice",
     level="warning",
     clause="damage.unaltered",
-    kinds=ARCHIVES,
+    kinds=FILES,
     per="place",
-    title="Records stand where the directory says; nothing was put in front of them.",
-    message="{count} bytes too many stand {place}: everything from {behind} on stands {count} bytes later than the directory"
-    " says{repeated}{tensors}",
+    title="Records stand in their places; nothing was put in front of them.",
+    message="{count} too many {place}: everything from {behind} on stands that much later than it should{repeated}{tensors}",
     remedy="Get the file again from its source. Keep this copy as it is: no value is gone, and a program can take out the"
     " bytes that are too many.",
 )
@@ -247,7 +246,8 @@ def bytes_inserted(document: TorchDocument) -> Iterator[Violation]:
                 repeated = f"; the {found.count} bytes at {found.repeated.offset} repeat those in front of them"
                 repeated += ", and without them the record has its checksum" if found.restores else ""
             yield at(
-                found.repeated or found.span, record=found.before, count=found.count, place=where, behind=found.behind,
+                found.repeated or found.span, record=found.before, count=counted(found.count, "byte is", "bytes are"),
+                place=where, behind=found.behind,
                 repeated=repeated, tensors=tensors_hit(found.tensors),
             )  # fmt: skip
 
@@ -284,3 +284,26 @@ def header_lost(document: TorchDocument) -> Iterator[Violation]:
                 f"its {counted(lost.size, 'byte')}{names} are at {lost.payload.offset}, by the data descriptor behind them{proof}"
             )
         yield at(lost.place, record=lost.record, offset=lost.place.offset, state=state)
+
+
+@rule(
+    "PT-DMG-025",
+    "directory-damaged",
+    axis="advice",
+    level="warning",
+    clause="damage.unaltered",
+    kinds=ARCHIVES,
+    title="The directory lists all records.",
+    message="the directory at the end of the archive is damaged, the records in front of it are found without it: {complete}"
+    "{storages}",
+    remedy="Get the file again from its source. If this is the only copy, no values are lost where the records are complete: a"
+    " new archive can be made of them.",
+)
+def directory_damaged(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: readers need the directory, but every record has a header and a data descriptor of its own.
+
+    References: APPNOTE 4.3.9, 4.3.12; format.md 1.7, 1.8.
+    """
+    left = _damage(document).directory
+    if left is not None:
+        yield at(left.place, complete=complete_records(left), storages=storages_left(left.tally))

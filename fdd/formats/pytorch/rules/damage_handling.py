@@ -49,9 +49,9 @@ def appended(document: TorchDocument) -> Iterator[Violation]:
     axis="advice",
     level="warning",
     clause="damage.unaltered",
-    kinds=ARCHIVES,
+    kinds=FILES,
     title="Nothing was put in front of the file.",
-    message="{count} in front of the archive: {what}",
+    message="{count} in front of the content: {what}",
     remedy="Get the file again from its source, or keep this one and work with a copy that begins behind these bytes, once it"
     " is known where they come from.",
 )
@@ -150,7 +150,14 @@ def storages_missing(document: TorchDocument) -> Iterator[Violation]:
     missing = next(item for item in document.storages if item.payload_expected and item.stored_size is None)
     use = missing.uses[0].span if missing.uses else None
     names = quoted(tally.tensors) if tally.tensors else "no named tensor"
-    yield at(use, record=missing.record, missing=counted(tally.missing, "has", "have"), named=counted(tally.named, "storage"), tensors=names, order=order)
+    yield at(
+        use,
+        record=missing.record,
+        missing=counted(tally.missing, "has", "have"),
+        named=counted(tally.named, "storage"),
+        tensors=names,
+        order=order,
+    )
 
 
 @rule(

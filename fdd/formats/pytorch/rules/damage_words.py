@@ -68,7 +68,7 @@ def unit_words(cut: CutOff) -> str:
     """What a round size tells."""
     if cut.unit is None or cut.whole_size == cut.content:
         return ""
-    return f"; that is a whole number of blocks of {cut.unit} bytes, typical of a full disk, a quota, or a copy that was broken off"
+    return f"; a whole number of blocks of {cut.unit} bytes, typical of a full disk, a quota, or a copy that was broken off"
 
 
 def verdict_words(verdict: str | None, change: str) -> str:

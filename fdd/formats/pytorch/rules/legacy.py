@@ -59,7 +59,7 @@ def legacy_magic_wrong(document: TorchDocument) -> Iterator[Violation]:
     if pickle is None or (stream.stopped == "magic" and stream.cut):
         return
     if not pickle.facts.stopped:
-        yield at(pickle.span, record=pickle.record, what="it cannot be read")
+        yield at(Span(pickle.span.offset, pickle.facts.end + 1), record=pickle.record, what="it cannot be read")
     elif pickle.facts.events:
         yield at(pickle.span, record=pickle.record, what="it names or calls something")
     elif pickle.facts.root != MAGIC_NUMBER:

@@ -11,7 +11,7 @@ from fdd.core.span import Span
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.legacy import key_name, keys_of
 from fdd.formats.pytorch.older_facts import LegacyFacts, LegacyStorage
-from fdd.formats.pytorch.persistent_ids import SHAPE_CODES, text_of
+from fdd.formats.pytorch.persistent_ids import SHAPE_CODES, UNREAD_IDS, text_of
 from fdd.formats.pytorch.rules.catalogue import LEGACY, rule
 from fdd.formats.pytorch.rules.legacy import AGAIN, PART_NAMES, stream_of
 
@@ -101,8 +101,10 @@ def key_without_counterpart(document: TorchDocument) -> Iterator[Violation]:
         return
     listed = {key_name(key) for key in keys}
     used = {storage.key: storage for storage in document.storages}
+    # An id that cannot be read may be the one that names the key; it has a finding of its own.
+    unread = any(mismatch.code in UNREAD_IDS for mismatch in document.mismatches)
     for key in dict.fromkeys(key_name(key) for key in keys):
-        if key not in used:
+        if key not in used and not unread:
             yield at(_key_list(stream), record="keys", key=key, what="is in the key list, but the object does not use it")
     for key, storage in used.items():
         if key not in listed:

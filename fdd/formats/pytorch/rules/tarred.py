@@ -68,8 +68,8 @@ def tar_member_missing(document: TorchDocument) -> Iterator[Violation]:
     """
     tar, model = facts_of(document)
     missing = _missing(model)
-    if missing:
-        yield at(tar.end if tar.end.length else Span(tar.size, 0), names=", ".join(missing))
+    if missing and tar.end.length:
+        yield at(tar.end, names=", ".join(missing))
 
 
 @rule(
@@ -165,7 +165,8 @@ def tar_end_mark_short(document: TorchDocument) -> Iterator[Violation]:
     References: IEEE Std 1003.1, pax, end-of-archive indicator.
     """
     tar, model = facts_of(document)
-    if any(fault.code in ("end-missing", "end-single") for fault in tar.faults) and not _missing(model):
+    codes = {fault.code for fault in tar.faults}
+    if codes & {"end-missing", "end-single"} and not codes & CONTAINER_FAULTS and not _missing(model):
         yield at(tar.end if tar.end.length else Span(tar.size, 0), blocks=tar.end.length // 512)
 
 
@@ -214,7 +215,8 @@ def bytes_after_tar(document: TorchDocument) -> Iterator[Violation]:
     """
     tar, _ = facts_of(document)
     for region in tar.regions:
-        if region.what in ("trailing", "gap") and region.span.length:
+        # Without an end mark, the rest is where reading stopped: that has a finding of its own.
+        if region.span.length and (region.what == "gap" or (region.what == "trailing" and tar.end.length)):
             yield at(region.span, length=region.span.length)
 
 

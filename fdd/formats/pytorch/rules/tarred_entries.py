@@ -61,7 +61,7 @@ def tar_entry_cut(document: TorchDocument) -> Iterator[Violation]:
     level="error",
     clause="tar.keys",
     kinds=TAR,
-    needs=("objects", "storages"),
+    needs=("objects", "keys"),
     per="place",
     title="Every key that is referred to is there.",
     message="{detail}",

@@ -11,6 +11,7 @@ from fdd.core.model import COMPLETE, Record
 from fdd.core.rule import Violation, at
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.names import EAGER_KINDS, PACKAGE_STORAGE_NAME, SCRIPT_KINDS, SCRIPT_STORAGE_NAME, STORAGE_NAME
+from fdd.formats.pytorch.persistent_ids import UNREAD_IDS
 from fdd.formats.pytorch.rules.catalogue import EAGER, NATIVE, rule
 from fdd.formats.pytorch.rules.records.places import name_span
 from fdd.formats.pytorch.rules.tensors.places import stored_storages
@@ -25,8 +26,6 @@ SCRIPT_KEY = re.compile(r"(?:(?:data|tensors|constants|bytecode|traced_inputs)/)
 """Mobile archives name constants `0.storage` or `constants/0`."""
 ORDER = ("object", "format-version", "storage-alignment", "byteorder", "storage", "version", "serialization-id")
 """Roles of records in the order in which torch.save writes them; before 1.6 the version came first."""
-UNREAD_IDS = frozenset({"text-id", "id-not-tuple", "id-word", "id-length", "id-key"})
-"""Codes of persistent ids that name no storage, but may have been meant to."""
 LEAST_ADDRESS = 1 << 24
 """Greater numbers are addresses, as writers up to 1.8 used them, and no count of storages."""
 
