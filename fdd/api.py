@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,6 +25,7 @@ from fdd.core.model import Document, EmbeddedSource, Identification
 from fdd.core.paths import safe_path
 from fdd.core.report import Report
 from fdd.core.source import ByteSource, FileSource, open_source
+from fdd.core.text import valid_text
 from fdd.formats import by_name, installed
 from fdd.formats.plugin import Format
 from fdd.formats.probe import DEPTHS, Probe, make_probe
@@ -111,30 +112,58 @@ def sources(source: Source, *, name: str | None = None, limits: Limits | None = 
         return list(opened.format.sources(opened.document, request.limits)) if opened.format is not None else []
 
 
-def validate_many(paths: Iterable[str], *, jobs: int = 1, **options: Any) -> Iterator[Report]:
+def validate_many(
+    paths: Iterable[str],
+    *,
+    jobs: int = 1,
+    depth: str = "full",
+    digests: Iterable[str] = DEFAULT_DIGESTS,
+    as_format: str | None = None,
+    limits: Limits | None = None,
+) -> Iterator[Report]:
     """Validate files in the order given. A path that cannot be read gives a report with ``error`` set.
 
-    ``jobs`` is the number of processes; options are those of :func:`validate`.
+    ``jobs`` is the number of processes; the other options are those of :func:`validate`.
     """
     from functools import partial
 
     from fdd.core.parallel import in_order
 
-    yield from in_order(partial(_validate_or_error, options), paths, jobs)
+    return in_order(partial(_validate_path, _request(None, depth, digests, as_format, limits)), paths, jobs)
 
 
-def _validate_or_error(options: Mapping[str, Any], path: str) -> Report:
+def _validate_path(request: _Request, path: str) -> Report:
+    return report_or_error(path, lambda: _on_source(path, request, _validate))
+
+
+def report_or_error(path: str, step: Callable[[], Report]) -> Report:
+    """What ``step`` reports of a path, or a report with ``error``: one file never ends a run over many.
+
+    Raises :class:`UsageError` only: a wrong request is wrong for all of them.
+    """
     try:
-        return validate(path, **options)
+        return step()
+    except UsageError:
+        raise
     except SourceError as error:
         return error_report(path, str(error))
+    except Exception as error:  # noqa: BLE001  (a fault of fdd: told in the report on this file, the others go on)
+        return error_report(path, internal_error_text(error), internal=True)
 
 
-def error_report(path: str, message: str) -> Report:
-    """The report on a path that could not be read."""
-    return Report(
-        tool=tool_dict(), options={}, file={"path": safe_path(path), "name": safe_path(os.path.basename(path))}, error=message
-    )
+def error_report(path: str, message: str, *, internal: bool = False) -> Report:
+    """The report on a path that could not be read; ``internal``: on which fdd itself failed."""
+    file = {"path": safe_path(path), "name": safe_path(os.path.basename(path))}
+    return Report(tool=tool_dict(), options={}, file=file, error=valid_text(message), internal=internal)
+
+
+def internal_error_text(error: BaseException) -> str:
+    """A fault of fdd in one line: what, and in which part."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f" ({trace.tb_frame.f_globals.get('__name__', '?')}:{trace.tb_lineno})" if trace is not None else ""
+    return f"internal error: {type(error).__name__}: {error}{place}; please report it"
 
 
 def tool_dict(fmt: Format | None = None) -> dict[str, Any]:
@@ -199,7 +228,7 @@ def _file_dict(source: ByteSource, path: str | None, name: str | None) -> dict[s
         file = {"path": safe_path(path), "name": safe_path(name or ""), **file}
     elif name is not None:
         file = {"name": safe_path(name), **file}
-    if isinstance(source, FileSource):
+    if isinstance(source, FileSource) and path is not None:
         file["modified"] = _utc(datetime.fromtimestamp(source.modified, UTC))
     return file
 

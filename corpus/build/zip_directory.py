@@ -115,3 +115,21 @@ def packed_again() -> bytes:
 def entry_maker() -> bytes:
     """One entry of torch's own archive names another maker: only the rebuild shows it."""
     return set_field(base(), "directory entry", "version made by", 0x0300, PICKLE)
+
+
+@recipe("zip/directory-disk-count-wrong.pt")
+def directory_disk_count_wrong() -> bytes:
+    """Both end records count the entries right in all, and one too few on this disk."""
+
+    def change(parts: Archive) -> None:
+        for record in (parts.end, parts.zip64_end):
+            record["entries on disk"] = 6
+
+    return broken(change)
+
+
+@recipe("zip/zip64-end-extensible.pt")
+def zip64_end_extensible() -> bytes:
+    """The ZIP64 end record has an extensible data sector, which its size counts."""
+    data = set_field(base(), "ZIP64 end record", "record size", 44 + 16)
+    return insert(data, data.index(b"PK\x06\x07"), b"not of this form")

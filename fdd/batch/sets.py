@@ -13,39 +13,49 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from fdd.core.errors import SourceError
 from fdd.core.paths import safe_path
 from fdd.core.report import Report
+from fdd.core.source import FileSource
 
-_SHARD = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<total>\d{5})(?P<suffix>\.[A-Za-z0-9.]+)")
+_SHARD = re.compile(r"(?P<stem>.+)-(?P<number>[0-9]{5})-of-(?P<total>[0-9]{5})(?P<suffix>\.[A-Za-z0-9.]+)")
 INDEX_SUFFIX = ".index.json"
 CHECKPOINT_INDEX = ".metadata"
 SHARD_SUFFIX = ".distcp"
 LARGEST_INDEX = 32 << 20
 """Bytes of an index that is read: the one of a model with a million tensors is about as large."""
-MOST_EXPECTED = 100_000
+MOST_EXPECTED = 10_000
 """Files that a name or an index may announce before it is taken for nonsense."""
 
 
 @dataclass(slots=True)
 class _Group:
-    """One set: what was met and what is announced. ``members`` are names below ``folder``."""
+    """One set: what was met and what is announced. ``members`` are names below ``folder``.
+
+    ``patterns`` are names with a place for a number, and the numbers announced: written out only in the end, since every
+    file of a large set announces all of them.
+    """
 
     kind: str
     folder: str
     root: str
     members: set[str] = field(default_factory=set)
     expected: set[str] = field(default_factory=set)
+    patterns: set[tuple[str, int]] = field(default_factory=set)
 
     def to_dict(self) -> dict[str, Any]:
-        missing = sorted(name for name in self.expected - self.members if not os.path.lexists(os.path.join(self.folder, name)))
-        extra = sorted(self.members - self.expected) if self.expected else []
+        expected = self.expected | {
+            pattern.replace("\0", f"{number:05}") for pattern, total in self.patterns for number in range(1, total + 1)
+        }
+        missing = sorted(name for name in expected - self.members if not os.path.lexists(os.path.join(self.folder, name)))
+        extra = sorted(self.members - expected) if expected else []
         return {
             "kind": self.kind,
             "root": safe_path(self.root),
             "members": [safe_path(name) for name in sorted(self.members)],
             "missing": [safe_path(name) for name in missing],
             "extra": [safe_path(name) for name in extra],
-            "complete": not missing and bool(self.expected),
+            "complete": not missing and bool(expected),
         }
 
 
@@ -60,7 +70,8 @@ class SetCollector:
         folder, name = os.path.split(path)
         shard = _SHARD.fullmatch(name)
         if name.endswith(INDEX_SUFFIX):
-            self._index(folder, name)
+            if report.error is None:
+                self._index(folder, name)
         elif shard is not None:
             self._shard(folder, shard)
         elif name == CHECKPOINT_INDEX or name.endswith(SHARD_SUFFIX):
@@ -74,15 +85,14 @@ class SetCollector:
         group.members.add(shard.group())
         total = int(shard["total"])
         if total <= MOST_EXPECTED:
-            stem, suffix = shard["stem"], shard["suffix"]
-            group.expected |= {f"{stem}-{number:05}-of-{total:05}{suffix}" for number in range(1, total + 1)}
+            group.patterns.add((f"{shard['stem']}-\0-of-{shard['total']}{shard['suffix']}", total))
 
     def _index(self, folder: str, name: str) -> None:
         """An index names the file of every tensor; it is text of the collection, and may hold anything."""
         try:
-            with open(os.path.join(folder, name), "rb") as stream:
-                index = json.loads(stream.read(LARGEST_INDEX))
-        except (OSError, ValueError, RecursionError):
+            with FileSource(os.path.join(folder, name)) as source:
+                index = json.loads(source.read_at(0, LARGEST_INDEX))
+        except (SourceError, ValueError, RecursionError):
             return
         mapping = index.get("weight_map") if isinstance(index, dict) else None
         if not isinstance(mapping, dict):

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import platform
-import sys
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
@@ -54,8 +53,6 @@ def _libraries() -> Iterator[str]:
     for name, use in LIBRARIES.items():
         if find_spec(name) is None:
             yield f"the library {name} is missing ({use}): install fdd again with pip"
-    if sys.version_info < (3, 11):
-        yield "Python 3.11 or later is needed"
 
 
 def _schemas() -> Iterator[str]:

@@ -30,7 +30,7 @@ def exit_of(report: Report, *, command: str, fail_on: str = "dangerous", in_fold
     In a folder a file of a foreign kind counts only where its name ``claims`` to be a PyTorch file.
     """
     if report.error is not None:
-        return Exit.UNDECIDED
+        return Exit.INTERNAL if report.internal else Exit.UNDECIDED
     if any(outcome.reason is Reason.CRASH for outcome in report.outcomes):
         return Exit.INTERNAL
     foreign = report.identification is not None and report.identification.format is None

@@ -4,21 +4,21 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from fdd.api import internal_error_text
 from fdd.cli.exits import Exit
-from fdd.cli.options import STDIN, Parser, add_paths, entries, jobs_argument, new_parser, spool_stdin
-from fdd.cli.output import encoded_name, output_stream, whole_file
+from fdd.cli.options import Parser, add_paths, entries, is_single, jobs_argument, jobs_for, new_parser, spooled_stdin
+from fdd.cli.output import STDIN, FileNames, make_folder, output_stream, relative_path, whole_file
 from fdd.core.digests import check_algorithms
 from fdd.core.errors import SourceError, UsageError
 from fdd.core.parallel import in_order
 from fdd.core.paths import Entry, expand, safe_path
-from fdd.core.text import printable
+from fdd.core.text import json_text, printable
 from fdd.fixity.create import create
 from fdd.fixity.exports import EXPORTS
 from fdd.fixity.lists import ListedFile, read_list, verify_listed
@@ -71,19 +71,19 @@ def _create(arguments: argparse.Namespace) -> Exit:
     if not algorithms:
         raise UsageError("--digest names no algorithm")
     created = _moment(arguments.created)
+    if arguments.output_dir is None and not is_single(arguments):
+        raise UsageError("several files need --output-dir")
+    found = entries(arguments)
     if arguments.output_dir is not None:
-        os.makedirs(arguments.output_dir, exist_ok=True)
-    step = partial(_record, algorithms, created, arguments.name, arguments.output_dir)
+        make_folder(arguments.output_dir)
+    step = partial(_record, algorithms, created, arguments.name)
     code, count = Exit.GOOD, 0
-    found = (entry for entry in entries(arguments) if entry.skipped is None)
-    for path, manifest, problem in in_order(step, found, arguments.jobs):
+    for path, manifest, problem, wrong in in_order(step, _places(found, arguments.output_dir), jobs_for(arguments)):
         count += 1
         if problem is not None:
-            print(f"fdd fixity create: {printable(path, 4096)}: {printable(problem)}", file=sys.stderr)
-            code = Exit.UNDECIDED
+            print(f"fdd fixity create: {printable(path, 4096)}: {printable(problem, 2000)}", file=sys.stderr)
+            code = max(code, wrong)
         elif arguments.output_dir is None:
-            if count > 1:
-                raise UsageError("several files need --output-dir")
             with output_stream(arguments.output) as stream:
                 stream.write(manifest)
     if not count:
@@ -100,24 +100,50 @@ def _moment(text: str | None) -> str | None:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One file to record: its path in the collection, and where the manifest goes (None: handed back)."""
+
+    entry: Entry
+    relative: str
+    target: str | None
+
+
+def _places(found: Iterator[Entry], folder: str | None) -> Iterator[_Place]:
+    names = FileNames()
+    for entry in found:
+        if entry.skipped is None:
+            relative = relative_path(entry)
+            target = os.path.join(folder, names.new(relative) + MANIFEST_SUFFIX) if folder is not None else None
+            yield _Place(entry, relative, target)
+
+
 def _record(
-    algorithms: tuple[str, ...], created: str | None, name: str | None, folder: str | None, entry: Entry
-) -> tuple[str, str, str | None]:
-    """Make one manifest; with ``folder`` write it there, else hand its text back. Third comes what went wrong."""
-    if entry.problem is not None:
-        return entry.path, "", entry.problem
-    relative = os.path.relpath(entry.path, entry.root) if entry.root is not None else os.path.basename(entry.path)
+    algorithms: tuple[str, ...], created: str | None, name: str | None, place: _Place
+) -> tuple[str, str, str | None, Exit]:
+    """Make one manifest and write it, or hand its text back. Third comes what went wrong, fourth how bad that is."""
+    path = place.entry.path
+    if place.entry.problem is not None:
+        return path, "", place.entry.problem, Exit.UNDECIDED
     try:
-        source = spool_stdin(Limits().stdin_bytes) if entry.path == STDIN else entry.path
-        manifest = create(source, name=name, digests=algorithms, path=safe_path(relative).replace(os.sep, "/"), created=created)
-        text = manifest.to_json()
-        if folder is None:
-            return entry.path, text, None
-        with whole_file(os.path.join(folder, encoded_name(relative) + MANIFEST_SUFFIX)) as stream:
+        text = _manifest(algorithms, created, name, place).to_json()
+        if place.target is None:
+            return path, text, None, Exit.GOOD
+        with whole_file(place.target) as stream:
             stream.write(text)
     except SourceError as error:
-        return entry.path, "", str(error)
-    return entry.path, "", None
+        return path, "", str(error), Exit.UNDECIDED
+    except Exception as error:  # noqa: BLE001  (a fault of fdd: told for this file, the others go on)
+        return path, "", internal_error_text(error), Exit.INTERNAL
+    return path, "", None, Exit.GOOD
+
+
+def _manifest(algorithms: tuple[str, ...], created: str | None, name: str | None, place: _Place) -> Manifest:
+    relative = safe_path(place.relative).replace(os.sep, "/")
+    if place.entry.path != STDIN:
+        return create(place.entry.path, name=name, digests=algorithms, path=relative, created=created)
+    with spooled_stdin(Limits().stdin_bytes) as source:
+        return create(source, name=name, digests=algorithms, created=created)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +170,7 @@ def _verify(arguments: argparse.Namespace) -> Exit:
             code = max(code, Exit.UNDECIDED if problem is not None else Exit.GOOD if result.intact else Exit.BAD)
             row = result.to_dict() | ({"error": problem} if problem is not None else {})
             if arguments.format == "jsonl":
-                stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+                stream.write(json_text(row) + "\n")
             elif arguments.format == "json":
                 rows.append(row)
             else:
@@ -152,7 +178,7 @@ def _verify(arguments: argparse.Namespace) -> Exit:
         summary = {"files": len(tasks), "verdicts": dict(sorted(counts.items()))}
         if arguments.format == "json":
             document = rows[0] if len(rows) == 1 else {"results": rows, "summary": summary}
-            stream.write(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+            stream.write(json_text(document, indent=2) + "\n")
         elif arguments.format == "text" and len(tasks) > 1:
             stream.write(f"{len(tasks)} files: {', '.join(f'{count} {word}' for word, count in sorted(counts.items()))}\n")
     return code

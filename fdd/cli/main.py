@@ -39,46 +39,54 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(command: str, arguments: Sequence[str]) -> int:
     from fdd.cli.exits import Exit
-    from fdd.core.errors import FddError, SourceError, UsageError
+    from fdd.core.errors import SourceError, UsageError
 
     try:
-        return int(import_module(f"fdd.cli.{command.replace('-', '_')}").run(arguments))
+        code = int(import_module(f"fdd.cli.{command.replace('-', '_')}").run(arguments))
+        sys.stdout.flush()
+        return code
+    except SystemExit as end:  # argparse has printed its help
+        return end.code if isinstance(end.code, int) else Exit.GOOD
     except UsageError as error:
-        print(f"fdd {command}: {error}", file=sys.stderr)
+        _complain(command, str(error))
         return Exit.USAGE
     except SourceError as error:
-        print(f"fdd {command}: {error}", file=sys.stderr)
+        _complain(command, str(error))
         return Exit.UNDECIDED
     except BrokenPipeError:
         # The reader of our output went away (`fdd ... | head`): nobody is left to tell.
         _silence_stdout()
         return Exit.UNDECIDED
+    except OSError as error:
+        # Files under test are read behind SourceError: this is our own output, or the machine (disk full, no processes).
+        _complain(command, f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error))
+        _silence_stdout()
+        return Exit.UNDECIDED
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return Exit.INTERRUPTED
-    except FddError as error:
-        print(f"fdd {command}: internal error: {error}", file=sys.stderr)
-        return Exit.INTERNAL
     except Exception as error:  # noqa: BLE001  (the last net: no traceback reaches a user)
-        place = _place_of(error)
-        print(f"fdd {command}: internal error: {type(error).__name__}: {error} ({place}); please report it", file=sys.stderr)
+        from fdd.api import internal_error_text
+
+        _complain(command, internal_error_text(error))
         return Exit.INTERNAL
 
 
-def _place_of(error: BaseException) -> str:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return "?"
-    module = trace.tb_frame.f_globals.get("__name__", "?")
-    return f"{module}:{trace.tb_lineno}"
+def _complain(command: str, message: str) -> None:
+    """Say on standard error what is wrong. Messages quote names of files and options: they are made visible."""
+    from fdd.core.text import printable
+
+    lines = [printable(line, most=4096) for line in message.splitlines()] or [""]
+    print(f"fdd {command}: " + "\n".join(lines), file=sys.stderr)
 
 
 def _silence_stdout() -> None:
+    """Let what is still buffered go nowhere, so that the interpreter does not fail over it when it ends."""
+    import contextlib
     import os
 
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with contextlib.suppress(OSError, ValueError):  # no descriptor: standard output was replaced by a caller
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def entry() -> None:

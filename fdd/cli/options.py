@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 import argparse
-import io
+import contextlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import BinaryIO
 
 from fdd.cli.exits import FAIL_ON
+from fdd.cli.output import STDIN, TEMPORARY_PREFIX, TEMPORARY_SUFFIX
 from fdd.core.errors import SourceError, UsageError
 from fdd.core.paths import Entry, expand
 from fdd.report import WRITERS
-
-STDIN = "-"
 
 
 class Parser(argparse.ArgumentParser):
@@ -74,31 +76,64 @@ def jobs_argument(text: str) -> int:
 
 
 def entries(arguments: argparse.Namespace) -> Iterator[Entry]:
-    """The files to look at, in the order given. Raises :class:`UsageError` where there are no paths at all."""
+    """The files to look at, in the order given; the list of paths is read, the folders are not yet.
+
+    Raises :class:`UsageError` where the request cannot be meant, :class:`SourceError` where the list cannot be read.
+    """
     if not arguments.paths and arguments.files_from is None:
         raise UsageError("no PATH given")
     if arguments.paths.count(STDIN) + (arguments.files_from == STDIN) > 1:
         raise UsageError("standard input can be read only once")
-    return expand(_listed(arguments), follow_links=arguments.follow_links)
+    if arguments.output is not None and arguments.output_dir is not None:
+        raise UsageError("--output and --output-dir exclude each other")
+    if arguments.name is not None and not is_single(arguments):
+        raise UsageError("--name is the name of one file: give one PATH")
+    listed = _paths_from(arguments.files_from, null=arguments.null) if arguments.files_from is not None else []
+    return _without_output(expand([*arguments.paths, *listed], follow_links=arguments.follow_links), arguments)
 
 
-def _listed(arguments: argparse.Namespace) -> Iterator[str]:
-    yield from arguments.paths
-    if arguments.files_from is not None:
-        yield from _paths_from(arguments.files_from, null=arguments.null)
-
-
-def _paths_from(file: str, *, null: bool) -> Iterator[str]:
+def _paths_from(file: str, *, null: bool) -> list[str]:
     try:
         with open(0 if file == STDIN else file, "rb", closefd=file != STDIN) as stream:
             data = stream.read()
-    except OSError as error:
-        raise SourceError(f"{file}: {error.strerror or error}") from error
-    separator = b"\0" if null else b"\n"
-    for line in data.split(separator):
-        path = line if null else line.removesuffix(b"\r")
-        if path:
-            yield os.fsdecode(path)
+    except (OSError, ValueError) as error:
+        raise SourceError(f"{file}: {getattr(error, 'strerror', None) or error}") from error
+    lines = data.split(b"\0") if null else [line.removesuffix(b"\r") for line in data.split(b"\n")]
+    paths = [os.fsdecode(line) for line in lines if line]
+    # In a list `-` is a file of that name: standard input is given as PATH.
+    return [os.path.join(os.curdir, path) if path == STDIN else path for path in paths]
+
+
+def _without_output(found: Iterator[Entry], arguments: argparse.Namespace) -> Iterator[Entry]:
+    """Skip in folders what this run itself writes there, so that the same run twice sees the same files."""
+    is_output = _output_test(arguments)
+    for entry in found:
+        if entry.root is not None and entry.skipped is None and is_output(entry.path):
+            yield replace(entry, skipped="output of fdd")
+        else:
+            yield entry
+
+
+def _output_test(arguments: argparse.Namespace) -> Callable[[str], bool]:
+    file = os.path.abspath(arguments.output) if arguments.output is not None else None
+    folder = os.path.join(os.path.abspath(arguments.output_dir), "") if arguments.output_dir is not None else None
+
+    def is_output(path: str) -> bool:
+        name = os.path.basename(path)
+        if name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX):
+            return True
+        if file is None and folder is None:
+            return False
+        absolute = os.path.abspath(path)
+        return absolute == file or (folder is not None and absolute.startswith(folder))
+
+    return is_output
+
+
+def jobs_for(arguments: argparse.Namespace) -> int:
+    """The number of processes: standard input can be read in this one only."""
+    jobs: int = arguments.jobs
+    return 1 if STDIN in arguments.paths else jobs
 
 
 def is_single(arguments: argparse.Namespace) -> bool:
@@ -106,11 +141,16 @@ def is_single(arguments: argparse.Namespace) -> bool:
     return len(arguments.paths) == 1 and arguments.files_from is None and not os.path.isdir(arguments.paths[0])
 
 
-def spool_stdin(limit: int) -> bytes:
-    """The bytes on standard input. Raises :class:`SourceError` above ``limit`` bytes."""
-    buffer = io.BytesIO()
-    while chunk := sys.stdin.buffer.read(1 << 20):
-        buffer.write(chunk)
-        if buffer.tell() > limit:
-            raise SourceError(f"standard input holds more than {limit} bytes")
-    return buffer.getvalue()
+@contextlib.contextmanager
+def spooled_stdin(limit: int) -> Iterator[BinaryIO]:
+    """The bytes on standard input, in a temporary file that has no name. Raises :class:`SourceError` above ``limit``."""
+    with tempfile.TemporaryFile() as spool:
+        try:
+            while chunk := sys.stdin.buffer.read(1 << 20):
+                spool.write(chunk)
+                if spool.tell() > limit:
+                    raise SourceError(f"standard input holds more than {limit} bytes")
+            spool.seek(0)
+        except OSError as error:
+            raise SourceError(f"standard input cannot be read and kept: {error.strerror or error}") from error
+        yield spool

@@ -4,38 +4,72 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TextIO
 
 from fdd.core.errors import SourceError
+from fdd.core.paths import Entry
 from fdd.core.report import Report
 from fdd.core.text import percent_encode
 from fdd.report import FILE_SUFFIX, Style, Summary, new_writer
 
+STDIN = "-"
+"""The PATH that stands for standard input."""
+TEMPORARY_PREFIX = ".fdd-"
+TEMPORARY_SUFFIX = ".part"
+
 
 @contextlib.contextmanager
 def whole_file(path: str) -> Iterator[TextIO]:
-    """Write a text file that appears under its name only when it is complete (temporary name, fsync, rename)."""
-    folder = os.path.dirname(path) or "."
+    """Write a text file that appears under its name only when it is complete (temporary name, fsync, rename).
+
+    A file that was there stays as it is until then, and passes on its permissions. A link is kept and its target is
+    replaced. A device or pipe cannot be replaced and is written to.
+    """
     try:
-        descriptor, temporary = tempfile.mkstemp(prefix=".fdd-", dir=folder)
-    except OSError as error:
-        raise SourceError(f"{path}: cannot be written: {error.strerror or error}") from error
+        before = os.stat(path)
+    except (OSError, ValueError):
+        before = None
+    if before is not None and stat.S_ISDIR(before.st_mode):
+        raise SourceError(f"{path}: cannot be written: it is a folder")
+    if before is not None and not stat.S_ISREG(before.st_mode):
+        with _writing(path):
+            direct = open(path, "w", encoding="utf-8", newline="\n")  # noqa: SIM115  (closed below)
+        with direct as stream:
+            yield stream
+        return
+    target = os.path.realpath(path)
+    with _writing(path):
+        descriptor, temporary = tempfile.mkstemp(TEMPORARY_SUFFIX, TEMPORARY_PREFIX, os.path.dirname(target))
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
             yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
+            with _writing(path):
+                stream.flush()
+                os.fsync(stream.fileno())
+        with _writing(path):
+            os.chmod(temporary, stat.S_IMODE(before.st_mode) if before is not None else 0o666 & ~_umask())
+            os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+@contextlib.contextmanager
+def _writing(path: str) -> Iterator[None]:
+    """Name the file that could not be written."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise SourceError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _umask() -> int:
@@ -57,21 +91,42 @@ def output_stream(path: str | None) -> Iterator[TextIO]:
     sys.stdout.flush()
 
 
+def make_folder(path: str) -> None:
+    """Make a folder for output, with those above it. Raises :class:`SourceError` where that cannot be."""
+    with _writing(path):
+        os.makedirs(path, exist_ok=True)
+
+
+class FileNames:
+    """Names of the files for one report or manifest each: the percent-encoded relative path.
+
+    The same relative path below two places given (`a/x.pt b/x.pt`) gets `~2`, `~3`, ... behind it, which the encoding of
+    no other path can end in.
+    """
+
+    def __init__(self) -> None:
+        self._times: dict[str, int] = {}
+
+    def new(self, relative: str) -> str:
+        """The name for a path, without ending."""
+        name = encoded_name(relative)
+        times = self._times[name] = self._times.get(name, 0) + 1
+        return name if times == 1 else f"{name}~{times}"
+
+
 class FilePerReport:
     """One file a report in a folder, named by the percent-encoded relative path."""
 
     def __init__(self, folder: str, form: str, style: Style) -> None:
         self._folder = folder
         self._form = form
-        self._style = style
-        try:
-            os.makedirs(folder, exist_ok=True)
-        except OSError as error:
-            raise SourceError(f"{folder}: {error.strerror or error}") from error
+        self._style = replace(style, single=True)
+        self._names = FileNames()
+        make_folder(folder)
 
     def write(self, report: Report, relative: str) -> str:
         """Write one report and return the path of its file."""
-        path = os.path.join(self._folder, encoded_name(relative) + FILE_SUFFIX[self._form])
+        path = os.path.join(self._folder, self._names.new(relative) + FILE_SUFFIX[self._form])
         with whole_file(path) as stream:
             writer = new_writer(self._form, stream, self._style)
             summary = Summary()
@@ -82,6 +137,13 @@ class FilePerReport:
         return path
 
 
+def relative_path(entry: Entry) -> str:
+    """The path of a file below the folder it was found in; its name, where it was given itself."""
+    if entry.root is not None:
+        return os.path.relpath(entry.path, entry.root)
+    return "stdin" if entry.path == STDIN else os.path.basename(entry.path)
+
+
 def encoded_name(relative: str) -> str:
     """A relative path as one file name: everything but letters, digits, dot, dash and underscore percent-encoded.
 
@@ -90,6 +152,4 @@ def encoded_name(relative: str) -> str:
     name = percent_encode(os.fsencode(relative), safe=b"._-")
     if len(name) <= 200:
         return name
-    import hashlib
-
     return f"{name[:150]}-{hashlib.sha256(os.fsencode(relative)).hexdigest()[:32]}"

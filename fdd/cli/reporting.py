@@ -8,13 +8,14 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import TextIO
 
 from fdd import api
 from fdd.batch.sets import SetCollector
 from fdd.cli.exits import Exit, exit_of
-from fdd.cli.options import STDIN, entries, is_single, spool_stdin
-from fdd.cli.output import FilePerReport, output_stream
-from fdd.core.errors import SourceError
+from fdd.cli.options import entries, is_single, jobs_for, spooled_stdin
+from fdd.cli.output import STDIN, FilePerReport, output_stream, relative_path
+from fdd.cli.progress import Progress
 from fdd.core.parallel import in_order
 from fdd.core.paths import Entry, safe_path
 from fdd.core.report import Report
@@ -31,57 +32,83 @@ CLAIMING_SUFFIXES = (".pt", ".pth", ".ptl", ".pt2", ".pte", ".ckpt", ".distcp", 
 def run_reports(arguments: argparse.Namespace, command: str, step: Step) -> Exit:
     """Report on every path in order; the exit code is the highest that any report asks for."""
     style = Style(command, is_single(arguments), arguments.verbose, arguments.brief, _wants_color(arguments))
-    summary = Summary()
-    code = Exit.GOOD
-    folder = FilePerReport(arguments.output_dir, arguments.format, style) if arguments.output_dir else None
-    with output_stream(arguments.output) as stream:
-        writer = new_writer(arguments.format, stream, style)
-        if folder is None:
-            writer.begin()
-        sets = SetCollector()
-        for entry, report in _reports(arguments, step, summary):
-            summary.add(report)
-            sets.add(entry.path, report)
-            code = max(code, _exit_of(entry, report, command, arguments))
-            if folder is not None:
-                folder.write(report, _relative(entry))
-            else:
-                writer.write(report)
-        if folder is None:
-            for facts in sets.sets():
-                writer.write_set(facts)
-            writer.end(summary)
-    if summary.files == 0:
+    run = _Run(arguments, command, step, entries(arguments))
+    if arguments.output_dir is not None:
+        folder = FilePerReport(arguments.output_dir, arguments.format, style)
+        run.each(lambda entry, report: folder.write(report, relative_path(entry)))
+    else:
+        with output_stream(arguments.output) as stream:
+            _write_all(run, stream, style)
+    if run.summary.files == 0:
         print("fdd: nothing to do: no file in what was given", file=sys.stderr)
-        code = max(code, Exit.UNDECIDED)
-    return Exit.GOOD if code is Exit.BAD and arguments.exit_zero else code
+        run.code = max(run.code, Exit.UNDECIDED)
+    return Exit.GOOD if run.code is Exit.BAD and arguments.exit_zero else run.code
 
 
-def _reports(arguments: argparse.Namespace, step: Step, summary: Summary) -> Iterator[tuple[Entry, Report]]:
-    run = partial(_report_on, step, arguments.name)
-    listed = _tell_skipped(entries(arguments), summary, quiet=arguments.quiet)
-    return in_order(run, listed, arguments.jobs, as_done=arguments.order == "done")
+def _write_all(run: _Run, stream: TextIO, style: Style) -> None:
+    """One document. It is closed properly even where the run is interrupted: what was finished can be read."""
+    writer = new_writer(run.arguments.format, stream, style)
+    writer.begin()
+    try:
+        run.each(lambda _, report: writer.write(report))
+    except KeyboardInterrupt:
+        writer.end(run.summary)
+        stream.flush()
+        raise
+    for facts in run.sets.sets():
+        writer.write_set(facts)
+    writer.end(run.summary)
 
 
-def _tell_skipped(listed: Iterator[Entry], summary: Summary, *, quiet: bool) -> Iterator[Entry]:
-    for entry in listed:
-        if entry.skipped is None:
-            yield entry
-            continue
-        summary.skipped += 1
-        if not quiet:
-            print(f"skipped: {printable(safe_path(entry.path), most=4096)}: {entry.skipped}", file=sys.stderr)
+class _Run:
+    """One run over paths, and what is known of it so far."""
+
+    def __init__(self, arguments: argparse.Namespace, command: str, step: Step, listed: Iterator[Entry]) -> None:
+        self.arguments = arguments
+        self.summary = Summary()
+        self.sets = SetCollector()
+        self.code = Exit.GOOD
+        self._command = command
+        self._step = step
+        self._listed = listed
+
+    def each(self, write: Callable[[Entry, Report], object]) -> None:
+        """Make the reports and hand each to ``write``."""
+        arguments = self.arguments
+        run = partial(_report_on, self._step, arguments.name)
+        progress = Progress(wanted=_wants_progress(arguments), total=_total(arguments))
+        try:
+            for entry, report in in_order(run, self._told(), jobs_for(arguments), as_done=arguments.order == "done"):
+                write(entry, report)
+                self.summary.add(report)
+                self.sets.add(entry.path, report)
+                self.code = max(self.code, _exit_of(entry, report, self._command, arguments))
+                progress.update(self.summary)
+        finally:
+            progress.close()
+
+    def _told(self) -> Iterator[Entry]:
+        """The files to read; what is skipped is told and counted."""
+        for entry in self._listed:
+            if entry.skipped is None:
+                yield entry
+                continue
+            self.summary.skipped += 1
+            if not self.arguments.quiet:
+                print(f"skipped: {printable(safe_path(entry.path), most=4096)}: {entry.skipped}", file=sys.stderr)
 
 
 def _report_on(step: Step, name: str | None, entry: Entry) -> tuple[Entry, Report]:
     if entry.problem is not None:
         return entry, api.error_report(entry.path, entry.problem)
-    try:
-        if entry.path == STDIN:
-            return entry, step(spool_stdin(Limits().stdin_bytes), name)
-        return entry, step(entry.path, name)
-    except SourceError as error:
-        return entry, api.error_report(entry.path, str(error))
+    return entry, api.report_or_error(entry.path, lambda: _read(step, name, entry.path))
+
+
+def _read(step: Step, name: str | None, path: str) -> Report:
+    if path != STDIN:
+        return step(path, name)
+    with spooled_stdin(Limits().stdin_bytes) as spool:
+        return step(spool, name)
 
 
 def _exit_of(entry: Entry, report: Report, command: str, arguments: argparse.Namespace) -> Exit:
@@ -90,10 +117,19 @@ def _exit_of(entry: Entry, report: Report, command: str, arguments: argparse.Nam
     return exit_of(report, command=command, fail_on=fail_on, in_folder=entry.root is not None, claims=claims)
 
 
-def _relative(entry: Entry) -> str:
-    return os.path.relpath(entry.path, entry.root) if entry.root is not None else os.path.basename(entry.path) or "stdin"
-
-
 def _wants_color(arguments: argparse.Namespace) -> bool:
     plain = arguments.output or arguments.output_dir or "NO_COLOR" in os.environ
     return not plain and arguments.format == "text" and sys.stdout.isatty()
+
+
+def _wants_progress(arguments: argparse.Namespace) -> bool:
+    """Not where the results themselves run over the terminal: they are progress enough."""
+    results_on_terminal = not (arguments.output or arguments.output_dir) and sys.stdout.isatty()
+    return not arguments.quiet and not results_on_terminal
+
+
+def _total(arguments: argparse.Namespace) -> int | None:
+    """How many files there are, where that is known before folders are walked."""
+    if arguments.files_from is not None or any(os.path.isdir(path) for path in arguments.paths):
+        return None
+    return len(arguments.paths)

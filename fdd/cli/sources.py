@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -12,10 +11,11 @@ from typing import Any
 from fdd import api
 from fdd.cli.exits import Exit
 from fdd.cli.options import new_parser
-from fdd.cli.output import whole_file
+from fdd.cli.output import make_folder, whole_file
 from fdd.core.errors import SourceError
 from fdd.core.model import EmbeddedSource
-from fdd.core.text import printable, valid_text
+from fdd.core.paths import safe_path
+from fdd.core.text import json_text, printable, valid_text
 
 LIST_NAME = "sources.json"
 
@@ -29,15 +29,12 @@ def run(argv: Sequence[str]) -> Exit:
     arguments = parser.parse_args(argv)
     try:
         found = api.sources(arguments.path, name=arguments.name)
-        os.makedirs(arguments.output_dir, exist_ok=True)
     except SourceError as error:
-        raise SourceError(f"{printable(arguments.path)}: {error}") from error
-    except OSError as error:
-        raise SourceError(f"{printable(arguments.output_dir)}: {error.strerror or error}") from error
+        raise SourceError(f"{arguments.path}: {error}") from error
+    make_folder(arguments.output_dir)
     rows = [_write(arguments.output_dir, number, source) for number, source in enumerate(found, 1)]
     with whole_file(os.path.join(arguments.output_dir, LIST_NAME)) as stream:
-        json.dump({"path": valid_text(arguments.path), "sources": rows}, stream, ensure_ascii=False, indent=2)
-        stream.write("\n")
+        stream.write(json_text({"path": safe_path(arguments.path), "sources": rows}, indent=2) + "\n")
     for row in rows:
         print(f"{row['file']}  {printable(row['name'])}")
     print(f"{len(rows)} source texts written" if rows else "the file carries no source text")
@@ -52,7 +49,7 @@ def _write(folder: str, number: int, source: EmbeddedSource) -> dict[str, Any]:
         with open(path, "wb") as stream:
             stream.write(source.data)
     except OSError as error:
-        raise SourceError(f"{printable(path)}: {error.strerror or error}") from error
+        raise SourceError(f"{path}: {error.strerror or error}") from error
     row = {
         "file": file,
         "name": valid_text(source.name),

@@ -39,17 +39,22 @@ def _outcome(rule: Rule, document: Document, findings_per_rule: int) -> Outcome:
     if withheld is not None:
         return outcome(State.NOT_EVALUATED, withheld.reason, by="|".join(withheld.by) or None, detail=withheld.detail)
     violations: list[Violation] = []
+    findings: tuple[Finding, ...] = ()
     stopped = next((given for given in inputs if given.state == "partial"), None)
     try:
-        violations.extend(rule.check(document))
+        try:
+            violations.extend(rule.check(document))
+        finally:
+            # A violation found before a fault stands; so does the fault if telling of the violation is what fails.
+            findings = tuple(_findings(rule, violations, findings_per_rule))
     except LimitExceeded as error:
         stopped = Evidence("partial", Reason.LIMIT, detail=str(error))
     except SourceError as error:
         stopped = Evidence("partial", Reason.IO, detail=str(error))
     except Exception as error:  # noqa: BLE001  (a fault of one rule must not hide what the others find)
         stopped = Evidence("partial", Reason.CRASH, detail=f"{type(error).__name__}: {error}")
-    if violations:
-        return outcome(State.FAILED, findings=tuple(_findings(rule, violations, findings_per_rule)))
+    if findings:
+        return outcome(State.FAILED, findings=findings)
     if stopped is not None:
         return outcome(State.NOT_EVALUATED, stopped.reason, by="|".join(stopped.by) or None, detail=stopped.detail)
     return outcome(State.PASSED)
@@ -60,7 +65,7 @@ def _findings(rule: Rule, violations: list[Violation], most: int) -> Iterator[Fi
     groups: dict[object, list[Violation]] = {}
     for index, violation in enumerate(violations):
         key = _cause(rule.per, violation, index)
-        if key not in groups and len(groups) >= most:
+        if groups and key not in groups and len(groups) >= most:
             key = next(reversed(groups))
         groups.setdefault(key, []).append(violation)
     for group in groups.values():

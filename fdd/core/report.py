@@ -11,6 +11,7 @@ from typing import Any
 from fdd.core.errors import UsageError
 from fdd.core.finding import Axis, Finding, Level, Outcome, Reason, Safety, State, Status, Verdict
 from fdd.core.model import Basis, Identification, Registry
+from fdd.core.text import json_text
 
 REPORT_VERSION = "1.0"
 
@@ -20,8 +21,8 @@ class Report:
     """What fdd found out about one file.
 
     ``status`` is None where no judgement was asked for (`extract`, `identify`). ``error`` is set where the file could
-    not be read; nothing else is then known. ``outcomes`` are those of every rule, in the order of the catalogue; of a
-    report read back from JSON only those that were stored.
+    not be read, or where fdd itself failed (``internal``); nothing else is then known. ``outcomes`` are those of every
+    rule, in the order of the catalogue; of a report read back from JSON only those that were stored.
     """
 
     tool: Mapping[str, Any]
@@ -38,6 +39,7 @@ class Report:
     digests: Mapping[str, str] = field(default_factory=dict)
     profiles: tuple[Mapping[str, Any], ...] = ()
     error: str | None = None
+    internal: bool = False
 
     @property
     def verdict(self) -> Verdict | None:
@@ -71,7 +73,7 @@ class Report:
         if self.file:
             document["file"] = dict(self.file)
         if self.error is not None:
-            document["error"] = {"message": self.error}
+            document["error"] = {"message": self.error} | ({"internal": True} if self.internal else {})
             return document
         if self.identification is not None:
             document["identification"] = identification_dict(self.identification)
@@ -112,7 +114,7 @@ class Report:
 
     def to_json(self, *, verbose: bool = False, brief: bool = False, indent: int | None = 2) -> str:
         """One JSON document. Lone surrogates, which JSON cannot carry, never get this far: names are encoded before."""
-        return json.dumps(self.to_dict(verbose=verbose, brief=brief), ensure_ascii=False, indent=indent)
+        return json_text(self.to_dict(verbose=verbose, brief=brief), indent=indent)
 
     @staticmethod
     def from_dict(document: Mapping[str, Any]) -> Report:
@@ -120,14 +122,14 @@ class Report:
         try:
             return _from_dict(document)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise UsageError(f"not a report of fdd: {error}") from error
+            raise UsageError(f"not a report of fdd: {type(error).__name__}: {error}") from error
 
     @staticmethod
     def from_json(text: str) -> Report:
         """Read a report back from its JSON text. Raises :class:`UsageError` where it is none."""
         try:
             document = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"not a report of fdd: {error}") from error
         if not isinstance(document, dict):
             raise UsageError("not a report of fdd: not an object")
@@ -190,26 +192,42 @@ def _without_none(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_dict(document: Mapping[str, Any]) -> Report:
-    if document["report_version"].split(".")[0] != REPORT_VERSION.split(".")[0]:
+    if document["report_version"].partition(".")[0] != REPORT_VERSION.partition(".")[0]:
         raise ValueError(f"report version {document['report_version']}")
     status = document.get("status")
-    findings = tuple(_finding(item) for item in document.get("findings", ()))
+    findings = tuple(_finding(item) for item in _objects(document, "findings"))
+    error = _object(document, "error")
     return Report(
-        tool=document["tool"],
-        options=document.get("options", {}),
-        file=document.get("file", {}),
-        run=document.get("run", {}),
+        tool=_object(document, "tool"),
+        options=_object(document, "options"),
+        file=_object(document, "file"),
+        run=_object(document, "run"),
         identification=_identification(document["identification"]) if "identification" in document else None,
         status=_status(status) if status is not None else None,
         findings=findings,
         outcomes=tuple(_outcomes(document, findings)),
-        properties=document.get("properties", {}),
-        records=tuple(document.get("records", ())),
-        tensors=tuple(document.get("tensors", ())),
-        digests=document.get("digests", {}),
-        profiles=tuple(status.get("profiles", ())) if status is not None else (),
-        error=document["error"]["message"] if "error" in document else None,
+        properties=_object(document, "properties"),
+        records=_objects(document, "records"),
+        tensors=_objects(document, "tensors"),
+        digests=_object(document, "digests"),
+        profiles=_objects(status, "profiles") if status is not None else (),
+        error=str(error["message"]) if "error" in document else None,
+        internal=bool(error.get("internal", False)),
     )
+
+
+def _object(document: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = document.get(key, {})
+    if not isinstance(value, dict):
+        raise TypeError(f"{key} is no object")
+    return value
+
+
+def _objects(document: Mapping[str, Any], key: str) -> tuple[dict[str, Any], ...]:
+    value = document.get(key, ())
+    if not isinstance(value, (list, tuple)) or not all(isinstance(item, dict) for item in value):
+        raise TypeError(f"{key} is no list of objects")
+    return tuple(value)
 
 
 def _identification(item: Mapping[str, Any]) -> Identification:
@@ -219,12 +237,12 @@ def _identification(item: Mapping[str, Any]) -> Identification:
         format=item.get("format"),
         version=item.get("version"),
         confidence=item["confidence"],
-        registries=[Registry(entry["registry"], entry["id"], entry.get("note")) for entry in item.get("registries", ())],
+        registries=[Registry(entry["registry"], entry["id"], entry.get("note")) for entry in _objects(item, "registries")],
         mime=item.get("mime"),
         extension_matches=item.get("extension_matches"),
-        basis=[Basis(entry["what"], entry["offset"], entry["length"]) for entry in item.get("basis", ())],
+        basis=[Basis(entry["what"], entry["offset"], entry["length"]) for entry in _objects(item, "basis")],
         note=item.get("note"),
-        details=dict(item.get("details", {})),
+        details=_object(item, "details"),
     )
 
 
@@ -237,8 +255,8 @@ def _status(item: Mapping[str, Any]) -> Status:
         complete=item["complete"],
         safety=Safety(item["safety"]) if item.get("safety") is not None else None,
         safety_basis=item.get("safety_basis"),
-        counts=item.get("counts", {}),
-        rules=item.get("rules", {}),
+        counts=_object(item, "counts"),
+        rules=_object(item, "rules"),
     )
 
 
@@ -268,12 +286,12 @@ def _outcomes(document: Mapping[str, Any], findings: tuple[Finding, ...]) -> lis
     outcomes = {
         rule: Outcome(rule, found[0].axis, found[0].level, State.FAILED, findings=tuple(found)) for rule, found in by_rule.items()
     }
-    for item in document.get("not_evaluated", ()):
+    for item in _objects(document, "not_evaluated"):
         outcomes[item["rule"]] = Outcome(
             item["rule"], Axis.ADVICE, Level.INFO, State.NOT_EVALUATED, Reason(item["reason"]), item.get("by"), item.get("detail")
         )
-    stored = document.get("outcomes", {})
+    stored = _object(document, "outcomes")
     for rule, state in stored.items():
         outcomes.setdefault(rule, Outcome(rule, Axis.ADVICE, Level.INFO, State(state)))
     order = {rule: place for place, rule in enumerate(stored)}
-    return sorted(outcomes.values(), key=lambda outcome: order.get(outcome.rule, 0))
+    return sorted(outcomes.values(), key=lambda outcome: order.get(outcome.rule, len(order)))

@@ -69,6 +69,7 @@ class Catalogue:
     def __init__(self, name: str) -> None:
         self.name = name
         self._rules: dict[str, Rule] = {}
+        self._sha256: str | None = None
 
     def rule(
         self,
@@ -94,6 +95,7 @@ class Catalogue:
                 raise InternalError(f"rule {id}: advice is never an error")
             if per not in ("file", "record", "place"):
                 raise InternalError(f"rule {id}: per={per!r}")
+            self._sha256 = None
             self._rules[id] = Rule(id, name, Axis(axis), Level(level), clause, title, message, remedy, needs, kinds, per, check)
             return check
 
@@ -114,6 +116,11 @@ class Catalogue:
 
     def sha256(self) -> str:
         """A digest over everything that is stated of the rules, so that a report can name the catalogue it used."""
+        if self._sha256 is None:
+            self._sha256 = self._digest()
+        return self._sha256
+
+    def _digest(self) -> str:
         stated = [
             [r.id, r.name, r.axis, r.level, r.clause, r.title, r.message, r.remedy, list(r.needs), sorted(r.kinds), r.per]
             for r in sorted(self, key=lambda rule: rule.id)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import unicodedata
 from typing import Any
@@ -13,7 +14,8 @@ _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Letters and marks that show nothing: joiner, fillers of Hangul and Khmer, blank of Braille."""
 _UNSHOWN = re.compile(
-    "[\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+    "[\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 """Characters of JSON text that a terminal would obey or hide, and line ends that JSON does not count as such."""
 
@@ -71,13 +73,35 @@ def valid_text(text: str) -> str:
 
 def json_text(value: Any, *, indent: int | None = None) -> str:
     """``value`` as JSON for people too: letters of all scripts as they are, but control, bidirectional and zero-width
-    characters as escapes, so that a terminal, or a tool that reads line by line, meets none of them."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    characters as escapes, so that a terminal, or a tool that reads line by line, meets none of them.
+
+    Numbers that JSON does not have (NaN, infinities) or that readers choke on (thousands of digits) become texts.
+    """
+    try:
+        text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_with_plain_numbers(value), ensure_ascii=False, indent=indent, allow_nan=False)
     return text if text.isascii() and "\x7f" not in text else _UNSHOWN.sub(_json_escape, text)
 
 
 def _json_escape(match: re.Match[str]) -> str:
-    return json.dumps(match.group())[1:-1] if match.group() != "\x7f" else "\\u007f"
+    return json.dumps(match.group())[1:-1]
+
+
+_NUMBER_BITS = 4096
+"""Bits of the largest whole number written in decimal; Python itself refuses a few thousand digits."""
+
+
+def _with_plain_numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_plain_numbers(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_plain_numbers(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, int) and value.bit_length() > _NUMBER_BITS:
+        return hex(value)
+    return value
 
 
 def is_text(name: bytes) -> bool:

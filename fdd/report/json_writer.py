@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, TextIO
 
 from fdd.core.report import Report
+from fdd.core.text import json_text
 from fdd.report import Style, Summary
 
 
@@ -25,10 +25,10 @@ class JsonWriter:
             self._stream.write('{"reports": [')
 
     def write(self, report: Report) -> None:
-        if not self._style.single:
-            self._stream.write(",\n" if self._reports else "\n")
+        text = report.to_json(verbose=self._style.verbose, brief=self._style.brief)
+        # In one piece: an interrupt must not come between a comma and what follows it.
+        self._stream.write(text if self._style.single else (",\n" if self._reports else "\n") + text)
         self._reports += 1
-        self._stream.write(report.to_json(verbose=self._style.verbose, brief=self._style.brief))
 
     def write_set(self, facts: Mapping[str, Any]) -> None:
         self._sets.append(facts)
@@ -39,8 +39,8 @@ class JsonWriter:
             return
         self._stream.write("\n]")
         if self._sets:
-            self._stream.write(f', "sets": {_json(self._sets)}')
-        self._stream.write(f', "summary": {_json(summary.to_dict())}}}\n')
+            self._stream.write(f', "sets": {json_text(self._sets)}')
+        self._stream.write(f', "summary": {json_text(summary.to_dict())}}}\n')
 
 
 class JsonLinesWriter:
@@ -57,11 +57,7 @@ class JsonLinesWriter:
         self._stream.write(report.to_json(verbose=self._style.verbose, brief=self._style.brief, indent=None) + "\n")
 
     def write_set(self, facts: Mapping[str, Any]) -> None:
-        self._stream.write(_json({"set": facts}) + "\n")
+        self._stream.write(json_text({"set": facts}) + "\n")
 
     def end(self, summary: Summary) -> None:
         """Nothing behind the last line: a stream can be joined to another."""
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

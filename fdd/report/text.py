@@ -55,7 +55,8 @@ class TextWriter:
     def _lines(self, report: Report) -> Iterator[str]:
         path = printable(str(report.file.get("path") or report.file.get("name") or "-"), most=4096)
         if report.error is not None:
-            yield f"{self._paint('cannot be read', 'bad')}  {path}: {printable(report.error)}"
+            what = "not judged" if report.internal else "cannot be read"
+            yield f"{self._paint(what, 'bad')}  {path}: {printable(report.error, most=2000)}"
             return
         identification = report.identification
         assert identification is not None

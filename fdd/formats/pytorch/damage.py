@@ -83,15 +83,22 @@ def _diagnose_zip(document: TorchDocument, probe: Probe, facts: ZipFacts, damage
         damage.displacements, damage.extra, damage.saves = [], [], None
         return
     damage.cut = find_cut(document, losses)
+    if damage.cut is not None and _nothing_missing(damage.cut):
+        damage.cut, damage.directory = None, damage.cut
     find_missing_head(document, damage)
     moved = bool(damage.displacements) or damage.head_missing > 0
     if damage.head_missing:
         damage.extra = [extra for extra in damage.extra if not extra.front]
-    if damage.cut is None and not moved:
+    if damage.cut is None and damage.directory is None and not moved:
         damage.directory = find_directory_damage(document, losses)
     damage.lost_headers = find_lost_headers(document, losses) if not moved else []
     if damage.cut is None and not moved:
         damage.holes = find_holes(document, seen, [], losses)
+
+
+def _nothing_missing(cut: CutOff) -> bool:
+    """Whether the file is as long as it was: then other bytes stand where the directory was."""
+    return not cut.zeros and cut.whole_size is not None and cut.whole_size <= cut.content
 
 
 def is_odd(facts: ZipFacts) -> bool:
@@ -177,8 +184,13 @@ def _find_extra_older(document: TorchDocument, probe: Probe, damage: DamageFacts
     """Bytes around a legacy stream, and behind a tar."""
     stream, tar = document.legacy, document.tar
     rest = stream.rest if stream is not None else tar.trailing if tar is not None and not tar.faults else None
-    if rest is not None and rest.length:
-        damage.extra.append(ExtraBytes(rest, False, describe_bytes(document.source, rest)))
+    doubtful = stream is not None and any(entry.count != entry.expected for entry in stream.storages)
+    if rest is not None and rest.length and not doubtful:
+        what = describe_bytes(document.source, rest)
+        if stream is not None and stream.storages and what.startswith("binary"):
+            # Only the end of the stream tells where the last storage ends.
+            what += ", or values that bytes put into the last storage pushed out"
+        damage.extra.append(ExtraBytes(rest, False, what))
     front = find_stream_start(probe.head) if stream is not None and stream.stopped == "magic" else None
     if front is not None:
         damage.extra.append(ExtraBytes(front, True, describe_bytes(document.source, front)))
@@ -208,7 +220,7 @@ def diagnose_payload(document: TorchDocument) -> None:
     losses = Losses(document)
     damage.altered = describe_altered(document, indexes, losses)
     damage.whole_records = whole_records(document)
-    mark_explained(damage)
+    mark_explained(document, damage)
     if damage.conversion is None and not damage.mangled and damage.cut is None:
         damage.holes = find_holes(document, _scan(document, damage), damage.altered, losses)
 

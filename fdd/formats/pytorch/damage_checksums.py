@@ -93,30 +93,29 @@ def find_holes(document: TorchDocument, seen: ByteScan, altered: list[AlteredRec
     """
     facts = document.zip
     assert facts is not None
-    lost = [(f"the local header of {document.records[index].name}", place) for index, place in _lost_places(document)]
-    lost += [("bytes between the records", region.span) for region in facts.regions if region.what == "gap"]
-    lost += [
-        ("the directory", Span(fault.offset, max(1, fault.length)))
-        for fault in (facts.directory.faults if facts.directory else ())
-    ]
+    headers = _lost_places(document)
+    torn = facts.directory.faults if facts.directory is not None else []
     holes: list[ZeroHole] = []
     for run in seen.zero_runs:
         inside = [row for row in altered if _lies_over(run, row)]
-        structures = [name for name, place in lost if place.overlaps(run)]
-        if not inside and not any(not name.startswith("bytes") for name in structures):
-            continue
+        lost = [name for name, place in headers if place.overlaps(run)]
+        structures = [f"the local header of {name}" for name in lost]
+        if any(Span(fault.offset, max(1, fault.length)).overlaps(run) for fault in torn):
+            structures.append("the directory")
+        if inside or structures:
+            names = [row.record for row in inside]
+            holes.append(ZeroHole(run, names, structures, losses.tensors([*names, *lost])))
         for row in inside:
             row.explained = True
-        names = [row.record for row in inside]
-        holes.append(ZeroHole(run, names, structures, losses.tensors(names)))
     return holes
 
 
-def _lost_places(document: TorchDocument) -> list[tuple[int, Span]]:
-    rows: list[tuple[int, Span]] = []
+def _lost_places(document: TorchDocument) -> list[tuple[str, Span]]:
+    """Records without a local header, and where it should be."""
+    rows: list[tuple[str, Span]] = []
     for index, record in document.zip_records():
         if record.entry is not None and record.local is None and record.local_fault is not None:
-            rows.append((index, Span(record.entry.header_offset, 4)))
+            rows.append((document.records[index].name, Span(record.entry.header_offset, 4)))
     return rows
 
 
@@ -139,12 +138,15 @@ def payload_fits(document: TorchDocument, payload: Span, crc32: int) -> bool:
     return computed == crc32
 
 
-def mark_explained(damage: DamageFacts) -> None:
+def mark_explained(document: TorchDocument, damage: DamageFacts) -> None:
     """Records that other accidents account for need no finding of their own."""
-    displaced = {place.before for place in damage.displacements}
+    moved = {place.before for place in damage.displacements}
+    if moved:  # where the header of one record should be, that of another can stand
+        strangers = (row for row in document.zip_records() if row[1].local is not None and row[1].local.name != row[1].name)
+        moved.update(document.records[index].name for index, _ in strangers)
     converted = damage.conversion is not None or bool(damage.mangled)
     for row in damage.altered:
-        if converted or row.record in displaced:
+        if converted or row.record in moved:
             row.explained = True
 
 

@@ -176,7 +176,8 @@ def find_encrypted(document: TorchDocument) -> list[Encrypted]:
     for record in facts.records:
         entry = record.entry
         marks = FLAG_ENCRYPTED | FLAG_STRONG_ENCRYPTION
-        if entry is None or not entry.flags & (marks if record.local is None else marks & record.local.flags):
+        local = record.local.flags if record.local is not None else 0 if facts.local_headers_read else marks
+        if entry is None or not entry.flags & local & marks:
             continue
         small = record.payload is not None and record.payload.length <= _LARGEST_CLEAR and tried < _MOST_TRIED
         clear = False

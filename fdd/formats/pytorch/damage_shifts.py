@@ -17,6 +17,8 @@ from fdd.formats.pytorch.document import TorchDocument
 MOST_SEARCHED = 16 << 20
 """Bytes of the largest region in which a repeated block is looked for."""
 MOST_PLACES = 64
+_LEAST_REPEATED = 16
+"""Bytes of a block that stands there twice and not by chance."""
 DIRECTORY = "the directory"
 
 
@@ -149,7 +151,8 @@ def _look_for_repeat(document: TorchDocument, place: Displacement, entry: Centra
     at = moved.to_bytes(len(data) - count, "little").find(bytes(count))
     if at < 0:
         return
-    place.repeated = Span(region.offset + at + count, count)
     if entry is not None and entry.method == METHOD_STORED:
         mended = data[:at] + data[at + count :]
         place.restores = zlib.crc32(mended[: entry.compressed_size]) == entry.crc32
+    if place.restores or count >= _LEAST_REPEATED:
+        place.repeated = Span(region.offset + at + count, count)

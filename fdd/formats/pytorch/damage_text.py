@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from fdd.container.zip.structs import END_SIGNATURE, LOCAL_HEADER_SIGNATURE
+from fdd.container.zip.structs import DESCRIPTOR_SIGNATURE, END_SIGNATURE, LOCAL_HEADER_SIGNATURE
 from fdd.core.source import CHUNK, ByteSource, BytesSource
 from fdd.core.span import Span
 from fdd.formats.foreign.facts import quote
@@ -32,6 +32,8 @@ _SHOWN = 1 << 16
 _TEXT = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xff]+")
 _BOUNDARY = re.compile(rb"\r?\n?--[!-~]{4,70}(?:--)?\r?\n?$|\r?\n--[!-~]{8,70}--", re.MULTILINE)
 _HTML = re.compile(rb"\s*<(?:!doctype html|html|head|body)", re.IGNORECASE)
+_SPANNED = (DESCRIPTOR_SIGNATURE, b"PK00")
+"""APPNOTE 8.5.3 and 8.5.4: what stands in front of archives that were to be split."""
 _TEXT_CODES = frozenset({"utf8-replacement", "utf8-encoded", "utf16-encoded", "high-bit-stripped"})
 _ENCODINGS = ("latin-1", "windows-1252")
 
@@ -50,8 +52,9 @@ def find_conversion(document: TorchDocument, probe: Probe, seen: ByteScan, short
         # LF was the only byte that changed, and no LF is left: where the file had CR too, this guess fails and shows it.
         restored = data.replace(b"\r\n", b"\n") if code == "crlf-added" else data.replace(b"\r", b"\n")
         found.restored = verdict_on(BytesSource(restored), probe.name or "", probe)
-    # Few CR and no LF prove nothing by themselves; that the change back gives a valid file does.
-    return None if suspected and found.restored not in ("valid", "structure-valid") else found
+    # Few CR and no LF prove nothing by themselves. That the change back gives a valid file does, or a converted version record.
+    proven = found.restored in ("valid", "structure-valid") or any(text.endswith(b"\r") for text in document.texts.values())
+    return found if proven or not suspected else None
 
 
 def _conversion_code(feeds: int, returns: int, pairs: int, shortened: bool) -> str | None:
@@ -106,6 +109,8 @@ def describe_bytes(source: ByteSource, span: Span) -> str:
         return filling
     if head in (b"\n", b"\r\n", b"\r"):
         return {b"\n": "a newline (LF)", b"\r\n": "a line end (CR LF)", b"\r": "a carriage return (CR)"}[head]
+    if head in _SPANNED:
+        return "the marker of an archive that was to be split over disks"
     return _contents(source, span, head)
 
 

@@ -53,9 +53,13 @@ def line_ends_converted(document: TorchDocument) -> Iterator[Violation]:
     found = _damage(document).conversion
     if found is None:
         return
-    change = "taking each CR in front of an LF out" if found.code == "crlf-added" else "turning each CR into LF"
+    trial = verdict_words(found.restored, "taking each CR in front of an LF out")
+    if found.code == "lf-to-cr":
+        trial = verdict_words(found.restored, "turning each CR into LF")
+        if found.restored not in ("valid", "structure-valid"):
+            trial = "; turning each CR back does not restore it, because it had CR bytes of its own"
     span = Span(found.first, 2) if found.code == "crlf-added" else Span(0, document.size)
-    yield at(span, what=_line_ends(found), trial=verdict_words(found.restored, change))
+    yield at(span, what=_line_ends(found), trial=trial)
 
 
 @rule(
@@ -145,5 +149,5 @@ def record_altered(document: TorchDocument) -> Iterator[Violation]:
             role = {"storage": "values of tensors", "object": "the index of the object itself"}.get(
                 row.role, f"a record of role {row.role}"
             )
-            whole = counted(damage.whole_records, "other record has its checksum", "other records have theirs")
+            whole = counted(damage.whole_records, "other record has its own", "other records have theirs")
             yield at(row.span, record=row.record, size=row.size, role=role, tensors=tensors_hit(row.tensors), whole=whole)

@@ -91,7 +91,8 @@ def tar_cut(document: TorchDocument) -> Iterator[Violation]:
     """
     tar, model = facts_of(document)
     missing = _missing(model)
-    if missing and not tar.end.length:
+    broken = any(fault.code in CONTAINER_FAULTS for fault in tar.faults)
+    if missing and not tar.end.length and not broken:
         place = tar.trailing if tar.trailing.length else Span(tar.size, 0)
         yield at(place, names=", ".join(missing))
 

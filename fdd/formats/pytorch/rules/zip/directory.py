@@ -84,12 +84,13 @@ def _counts(facts: ZipFacts, record: EndRecord | Zip64EndRecord) -> Iterator[Vio
     assert directory is not None
     for name, stated, found in (
         ("entries", directory.stated_entries, len(directory.entries)),
+        ("disk_entries", record.disk_entries, len(directory.entries)),
         ("directory_size", directory.stated_size, directory.span.length),
     ):
         other = facts.ends.end if isinstance(record, Zip64EndRecord) else facts.ends.zip64_end
         # Where the other end record has it right, the two differ, and that has a rule of its own.
         if stated != found and (other is None or getattr(other, name) != found):
-            unit = "entries" if name == "entries" else "bytes"
+            unit = "bytes" if name == "directory_size" else "entries"
             what = f"the directory holds {found} {unit}, stated are {stated}"
             yield at(_end_field(record, name), what=what)
 
@@ -129,19 +130,24 @@ def directory_order(document: TorchDocument) -> Iterator[Violation]:
     kinds=ARCHIVES,
     needs=("directory",),
     per="place",
-    title="The directory holds entries only.",
-    message="a digital signature of {length} bytes stands behind the directory entries",
+    title="The directory holds entries only, and the ZIP64 end record its fields only.",
+    message="{what} of {length} bytes stands {where}",
     remedy="Look at the bytes: torch never writes them, and no checksum covers them.",
 )
 def directory_other_structure(document: TorchDocument) -> Iterator[Violation]:
-    """Why it matters: the format has no use for a signature in the directory; readers pass over it unseen.
+    """Why it matters: the format has no use for a signature or further data there; readers pass over them unseen.
 
-    References: APPNOTE 4.3.13.
+    References: APPNOTE 4.3.13, 4.3.14.2.
     """
-    directory = document.zip.directory if document.zip is not None else None
+    assert document.zip is not None
+    directory, zip64_end = document.zip.directory, document.zip.ends.zip64_end
     for fault in directory.faults if directory is not None else ():
         if fault.code == "digital-signature":
-            yield at(Span(fault.offset, fault.length), length=fault.length)
+            place = Span(fault.offset, fault.length)
+            yield at(place, what="a digital signature", where="behind the directory entries", length=fault.length)
+    if zip64_end is not None and zip64_end.extensible.length:
+        place = zip64_end.extensible
+        yield at(place, what="an extensible data sector", where="behind the ZIP64 end record", length=place.length)
 
 
 @rule(

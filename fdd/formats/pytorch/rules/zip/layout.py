@@ -61,9 +61,9 @@ def _lost_spans(facts: ZipFacts) -> Iterator[Span]:
     """Where records stand whose local header is destroyed: from there to the next structure."""
     places = sorted(row.entry.header_offset for row in facts.records if row.entry is not None and row.local is None)
     for region in facts.regions:
-        start = next((place for place in places[bisect_left(places, region.span.offset) :] if region.span.holds(place)), None)
-        if region.what == "gap" and start is not None:
-            yield Span(start, region.span.end - start)
+        nearest = bisect_left(places, region.span.offset)
+        if region.what == "gap" and nearest < len(places) and region.span.holds(places[nearest]):
+            yield Span(places[nearest], region.span.end - places[nearest])
 
 
 @rule(
@@ -85,12 +85,9 @@ def bytes_without_owner(document: TorchDocument) -> Iterator[Violation]:
     References: format.md 1.4.
     """
     assert document.zip is not None
-    explained = _stray_spans(document.zip)
-    for region in document.zip.regions:
-        if region.what == "gap":
-            inside = [span for span in explained if span.overlaps(region.span)]
-            for span in gaps(inside, region.span):
-                yield at(span, length=span.length)
+    owned = [region.span for region in document.zip.regions if region.what != "gap"]
+    for span in gaps(owned + _stray_spans(document.zip), Span(0, document.size)):
+        yield at(span, length=span.length)
 
 
 @rule(
@@ -116,9 +113,10 @@ def record_not_listed(document: TorchDocument) -> Iterator[Violation]:
     # The header of a listed record whose offset is wrong has a rule of its own.
     astray = {row.name for row in facts.records if row.local is None or row.local.name != row.name}
     begin = facts.directory.base if facts.directory is not None else 0
+    end = facts.ends.end.span.offset if facts.ends.end is not None else facts.size
     for record in facts.unlisted:
         extent = record.extent
-        if extent is not None and extent.offset >= begin and record.name not in astray:
+        if extent is not None and begin <= extent.offset < end and record.name not in astray:
             yield at(extent, name=decode_name(record.name))
 
 
