@@ -10,12 +10,18 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
+import json
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from fdd import limits
+from fdd.core.rule import Rule
+from fdd.formats import installed
+from fdd.report.shapes import ListOf, Shape, Struct, json_schema
+from fdd.report.vocabulary import PROPERTIES
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTICE = "<!-- Written by tools/generate.py: change the source, not this file. -->"
@@ -46,7 +52,100 @@ def limits_page() -> Mapping[str, str]:
     return {"docs/limits.md": "\n".join(page) + "\n"}
 
 
-GENERATORS: tuple[Generator, ...] = (Generator(("docs/limits.md",), limits_page),)
+def rule_pages() -> Mapping[str, str]:
+    """A page for each family of rules of each format, and an index with the corpus files that fail each rule."""
+    failing = _failing_files()
+    pages: dict[str, str] = {}
+    index = [
+        "# Rules",
+        "",
+        NOTICE,
+        "",
+        "| rule | name | axis | level | what must hold | corpus files that fail it |",
+        "|---|---|---|---|---|---|",
+    ]
+    for fmt in installed():
+        families: dict[str, list[Rule]] = {}
+        for rule in sorted(fmt.catalogue, key=lambda rule: rule.id):
+            families.setdefault(rule.id.rpartition("-")[0], []).append(rule)
+        for family, rules in sorted(families.items()):
+            pages[f"docs/rules/{family}.md"] = _family_page(family, fmt.title, rules, fmt.description()["clauses"])
+            for rule in rules:
+                files = len(failing.get(rule.id, ()))
+                link = f"[{rule.id}]({family}.md#{rule.id.lower()})"
+                index.append(f"| {link} | {rule.name} | {rule.axis} | {rule.level} | {_cell(rule.title)} | {files} |")
+    pages["docs/rules/README.md"] = "\n".join(index) + "\n"
+    return pages
+
+
+def _failing_files() -> dict[str, set[str]]:
+    manifest = tomllib.loads((ROOT / "corpus" / "manifest.toml").read_text(encoding="utf-8"))
+    failing: dict[str, set[str]] = {}
+    for entry in manifest["file"]:
+        for finding in entry["findings"]:
+            failing.setdefault(finding.split(" ")[0], set()).add(entry["path"])
+    return failing
+
+
+def _family_page(family: str, title: str, rules: list[Rule], clauses: Mapping[str, Mapping[str, object]]) -> str:
+    lines = [f"# Rules {family}", "", NOTICE, "", f"Format: {title}.", ""]
+    for rule in rules:
+        clause = clauses[rule.clause]
+        lines += [
+            f"## {rule.id}",
+            "",
+            f"**{rule.name}** ({rule.axis}, {rule.level}): {rule.title}",
+            "",
+            f"- clause `{rule.clause}`: {clause['text']}",
+            f"- sources: {', '.join(map(str, clause['sources']))}" if isinstance(clause["sources"], list) else "",
+            f"- kinds: {', '.join(sorted(rule.kinds))}",
+            f"- looks at: {', '.join(rule.needs) or 'the identification'}",
+            f"- says: `{rule.message}`",
+            f"- remedy: {rule.remedy}",
+            "",
+            inspect.cleandoc(rule.documentation),
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def report_schema() -> Mapping[str, str]:
+    """The JSON Schema of reports: a hand-written frame, in which the part on properties comes from the vocabulary."""
+    path = ROOT / "schemas" / "report.schema.json"
+    frame = json.loads(path.read_text(encoding="utf-8"))
+    frame["properties"]["properties"] = json_schema(PROPERTIES)
+    return {"schemas/report.schema.json": json.dumps(frame, indent=2, ensure_ascii=False) + "\n"}
+
+
+def vocabulary_page() -> Mapping[str, str]:
+    """A table of every property of the vocabulary."""
+    lines = ["# Technical metadata", "", NOTICE, "", "The properties of a report, by name. Types are those of JSON.", ""]
+    lines += ["| property | type | unit | meaning |", "|---|---|---|---|"]
+    for name, field in PROPERTIES.fields.items():
+        lines.append(f"| `{name}` | {_type_word(field.shape)} | {field.unit} | {_cell(field.meaning)} |")
+        inner = field.shape.shape if isinstance(field.shape, ListOf) else field.shape
+        for part, piece in inner.fields.items() if isinstance(inner, Struct) else ():
+            lines.append(f"| `{name}.{part}` | {_type_word(piece.shape)} | {piece.unit} | {_cell(piece.meaning)} |")
+    return {"docs/properties.md": "\n".join(lines) + "\n"}
+
+
+def _type_word(shape: Shape) -> str:
+    if isinstance(shape, ListOf):
+        return f"list of {_type_word(shape.shape)}"
+    words = {"Text": "text", "Integer": "integer", "Number": "number", "Flag": "boolean", "Counts": "object of integers"}
+    return words.get(type(shape).__name__, "object" if isinstance(shape, Struct) else "any")
+
+
+GENERATORS: tuple[Generator, ...] = (
+    Generator(("docs/limits.md",), limits_page),
+    Generator(("docs/rules/*.md",), rule_pages),
+    Generator(("schemas/report.schema.json",), report_schema),
+    Generator(("docs/properties.md",), vocabulary_page),
+)
 
 
 def wanted(generators: Iterable[Generator], root: Path) -> dict[Path, str | None]:

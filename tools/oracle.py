@@ -107,10 +107,18 @@ def _differences(document: TorchDocument, ours: Tensor, theirs: Any) -> Iterator
         view = (tuple(theirs.shape), tuple(theirs.stride()), theirs.storage_offset())
         if (ours.shape, ours.stride, ours.storage_offset) != view:
             yield f"view {(ours.shape, ours.stride, ours.storage_offset)}, torch {view}"
-        if ours.storage is not None and stored_bytes(document, ours.storage) != bytes(theirs.untyped_storage()):
+        if ours.storage is not None and stored_bytes(document, ours.storage) != loaded_bytes(theirs):
             yield "other bytes"
         if (ours.conjugate, ours.negative) != (theirs.is_conj(), theirs.is_neg()):
             yield "conjugate or negative bit"
+
+
+def loaded_bytes(tensor: Any) -> bytes:
+    """All bytes of the storage of a loaded tensor."""
+    import ctypes
+
+    storage = tensor.untyped_storage()
+    return ctypes.string_at(storage.data_ptr(), storage.nbytes())
 
 
 def stored_bytes(document: TorchDocument, storage: Storage) -> bytes | None:

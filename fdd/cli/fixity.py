@@ -48,6 +48,7 @@ def _add_create(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--digest", default="sha256", metavar="NAMES", help="digests, comma-separated; the first one for the parts too"
     )
+    parser.add_argument("--content", action="store_true", help="digests of what each tensor holds too, whatever the container")
     parser.add_argument("--created", metavar="TIME", help="time of making to write down (`now` or ISO 8601); none by default")
     parser.add_argument("--jobs", type=jobs_argument, default=1, metavar="N", help="number of processes (0: one a core)")
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, BinaryIO
 
 from fdd._version import __version__
 from fdd.core.digests import check_algorithms
-from fdd.core.model import Document, Identification
+from fdd.core.model import Identification
 from fdd.core.paths import safe_path
 from fdd.core.payload import Part, read_payload
 from fdd.core.source import FileSource, open_source
@@ -17,11 +17,12 @@ from fdd.core.span import Span
 from fdd.core.text import valid_text
 from fdd.fixity.blocks import BLOCK_BYTES, BLOCKS_FROM, BlockTap
 from fdd.fixity.manifest import Blocks, Manifest, SegmentEntry, TensorEntry
-from fdd.formats import installed
-from fdd.formats.plugin import Format
+from fdd.formats.content import Content, ContentReader
+from fdd.formats.opening import open_by_kind
 from fdd.formats.probe import Probe, make_probe
 from fdd.formats.segments import Segment
 from fdd.limits import Limits
+from fdd.tensors.content import flat_tensors
 from fdd.tensors.model import Tensor
 
 GENERATOR = {"name": "fdd", "version": __version__}
@@ -36,8 +37,12 @@ def create(
     limits: Limits | None = None,
     path: str | None = None,
     created: str | None = None,
+    content: bool = False,
 ) -> Manifest:
     """Record a file. Parts get the first of the algorithms, the whole file all of them.
+
+    ``content`` adds the digests of what the tensors hold (:mod:`fdd.tensors.content`): tensors whose elements cannot be had
+    stay without, and so does the file then.
 
     ``path`` is the relative path to write into the manifest, ``created`` the time of making, if one is wanted: without
     it the manifest of the same bytes is always the same text. Raises SourceError where the file cannot be read, or
@@ -49,9 +54,10 @@ def create(
         where = os.fspath(source) if isinstance(source, (str, os.PathLike)) else None
         name = name or (os.path.basename(where) if where is not None else "")
         probe = make_probe(opened, name=name, path=where, limits=limits or Limits(), depth="structure")
-        identification, fmt, document = open_for_fixity(probe)
+        identification, fmt, document = open_by_kind(probe)
         segments = fmt.segments(document) if fmt is not None else whole_file(opened.size)
         whole, entries = digest_segments(probe, segments, algorithms)
+        held = ContentReader(fmt, document, probe.limits).all() if content and fmt is not None else None
         if isinstance(opened, FileSource):
             opened.check_unchanged()
     finally:
@@ -62,24 +68,13 @@ def create(
         name=safe_path(name),
         size=opened.size,
         digests=whole,
-        format=_format(identification),
+        format=_format(identification) | ({"byte_order": held.byte_order} if held is not None else {}),
         segments=tuple(entries),
-        tensors=tuple(_tensors(fmt.tensors(document))) if fmt is not None else (),
+        tensors=_with_content(held) if held is not None else _entries(fmt.tensors(document)) if fmt is not None else (),
+        content_digest=held.digest if held is not None else None,
         path=path,
         created=created,
     )
-
-
-def open_for_fixity(probe: Probe) -> tuple[Identification, Format | None, Document]:
-    """Open a file by the first format that knows it; foreign files have no parts but themselves."""
-    for fmt in installed():
-        identification = fmt.identify(probe)
-        if identification is not None:
-            return identification, fmt, fmt.open(probe, identification)
-    from fdd.formats.neighbours import open_neighbour
-
-    document = open_neighbour(probe)
-    return document.identification, None, document
 
 
 def whole_file(size: int) -> list[Segment]:
@@ -120,16 +115,22 @@ def _format(identification: Identification) -> dict[str, Any]:
     return {"fdd": identification.format, "kind": identification.kind, "version": identification.version}
 
 
-def _tensors(tensors: Iterable[Tensor], prefix: str = "") -> Iterator[TensorEntry]:
+def _entries(tensors: Iterable[Tensor]) -> tuple[TensorEntry, ...]:
     """Every tensor; those made of others (sparse, nested) are followed by their components, which hold the bytes."""
-    for tensor in tensors:
-        name = f"{prefix}/{tensor.name}" if prefix else tensor.name
-        storage = tensor.storage
-        yield TensorEntry(
-            name=valid_text(name),
-            dtype=tensor.dtype.name if tensor.dtype is not None else None,
-            shape=tensor.shape,
-            record=valid_text(storage.record) if storage is not None and storage.record is not None else None,
-            span=tensor.span,
-        )
-        yield from _tensors(tensor.components.values(), name)
+    return tuple(_entry(name, tensor) for name, tensor in flat_tensors(tensors))
+
+
+def _with_content(content: Content) -> tuple[TensorEntry, ...]:
+    return tuple(_entry(entry.name, entry.tensor, entry.digest) for entry in content.tensors)
+
+
+def _entry(name: str, tensor: Tensor, content: str | None = None) -> TensorEntry:
+    storage = tensor.storage
+    return TensorEntry(
+        name=valid_text(name),
+        dtype=tensor.dtype.name if tensor.dtype is not None else None,
+        shape=tensor.shape,
+        record=valid_text(storage.record) if storage is not None and storage.record is not None else None,
+        span=tensor.span,
+        content=content,
+    )

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from fdd.core.payload import Part, read_payload
 from fdd.core.source import ByteSource
-from fdd.fixity.create import open_for_fixity
 from fdd.fixity.manifest import Manifest
+from fdd.formats.opening import open_by_kind
 from fdd.formats.probe import make_probe
 from fdd.limits import Limits
 
@@ -33,7 +33,7 @@ class PartsNow:
 def find_parts(manifest: Manifest, source: ByteSource, limits: Limits) -> PartsNow:
     """Open the file and digest its records: as stored, and of deflated ones what they inflate to."""
     probe = make_probe(source, name=manifest.name, path=None, limits=limits, depth="structure")
-    identification, fmt, document = open_for_fixity(probe)
+    identification, fmt, document = open_by_kind(probe)
     by_digest: dict[tuple[str, ...], list[FoundPart]] = {}
     if fmt is None:
         return PartsNow(identification.kind, False, by_digest)

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from fdd.core.model import Document, EmbeddedSource, Identification, Record
+from fdd.core.payload import Part
 from fdd.core.rule import Catalogue
+from fdd.core.source import ByteSource
 from fdd.formats.probe import Probe
 from fdd.formats.segments import Segment
 from fdd.limits import Limits
-from fdd.tensors.model import Tensor
+from fdd.tensors.model import Storage, Tensor
 
 
 class Format(Protocol):
@@ -41,8 +43,9 @@ class Format(Protocol):
         """Read the structure. Never raises on bad bytes; raises SourceError where reading fails."""
         ...
 
-    def read_payload(self, document: Document, algorithms: tuple[str, ...]) -> None:
-        """Read every byte once: digests of the file and of each record, checksums, values of index tensors."""
+    def read_payload(self, document: Document, algorithms: tuple[str, ...], watched: Iterable[Part] = ()) -> None:
+        """Read every byte once: digests of the file and of each record, checksums, values of index tensors. ``watched`` are
+        further parts of the file to fill in the same read."""
         ...
 
     def properties(self, document: Document) -> dict[str, Any]:
@@ -67,4 +70,16 @@ class Format(Protocol):
 
     def tensors(self, document: Document) -> Iterable[Tensor]:
         """The tensors, in stream order."""
+        ...
+
+    def has_all_tensors(self, document: Document) -> bool:
+        """Whether these are all tensors: False where something broken or a limit may have hidden some."""
+        ...
+
+    def payload(self, document: Document, storage: Storage, limits: Limits) -> ByteSource | None:
+        """What a storage holds, as a source that begins with its first byte; None where that cannot be had."""
+        ...
+
+    def byte_order(self, document: Document, storage: Storage) -> str | None:
+        """In which order the numbers of a storage lie, `little` or `big`; None where nothing says so."""
         ...

@@ -54,6 +54,8 @@ class Storage:
     """False where writers leave the payload out on purpose (meta device, traced inputs)."""
     bare: bool = False
     """Whether the object holds the storage itself, not only through tensors."""
+    byte_order: str | None = None
+    """`little`, `big` or `unknown` where it comes from a file inside the file; None where the order of the file counts."""
 
     @property
     def place(self) -> Span | None:

@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Any, cast
 
 from fdd.core.model import Document, EmbeddedSource, Identification, Record
+from fdd.core.payload import Part
 from fdd.core.rule import Catalogue
+from fdd.core.source import ByteSource
 from fdd.formats.probe import Probe
 from fdd.formats.pytorch import identify as identification_step
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.globals import BASIS
 from fdd.formats.segments import Segment
 from fdd.limits import Limits
-from fdd.tensors.model import Tensor
+from fdd.tensors.model import Storage, Tensor
 
 
 class PyTorch:
@@ -48,11 +50,11 @@ class PyTorch:
 
         return open_document(probe, identification)
 
-    def read_payload(self, document: Document, algorithms: tuple[str, ...]) -> None:
+    def read_payload(self, document: Document, algorithms: tuple[str, ...], watched: Iterable[Part] = ()) -> None:
         """Checksums of the file and of every record, in one read."""
         from fdd.formats.pytorch.payloads import read_payloads
 
-        read_payloads(cast(TorchDocument, document), algorithms)
+        read_payloads(cast(TorchDocument, document), algorithms, watched)
 
     def properties(self, document: Document) -> dict[str, Any]:
         """Technical metadata, see :mod:`fdd.formats.pytorch.properties`."""
@@ -87,6 +89,24 @@ class PyTorch:
     def tensors(self, document: Document) -> Iterable[Tensor]:
         """The tensors, in stream order."""
         return cast(TorchDocument, document).all_tensors()
+
+    def has_all_tensors(self, document: Document) -> bool:
+        """Whether every pickle that holds tensors was followed to its end."""
+        from fdd.formats.pytorch.stored_numbers import has_all_tensors
+
+        return has_all_tensors(cast(TorchDocument, document))
+
+    def payload(self, document: Document, storage: Storage, limits: Limits) -> ByteSource | None:
+        """The record of the storage, inflated where it is deflated."""
+        from fdd.formats.pytorch.stored_numbers import payload_of
+
+        return payload_of(cast(TorchDocument, document), storage, limits)
+
+    def byte_order(self, document: Document, storage: Storage) -> str | None:
+        """As the record `byteorder` says; always little in the forms before the ZIP."""
+        from fdd.formats.pytorch.stored_numbers import byte_order_of
+
+        return byte_order_of(cast(TorchDocument, document), storage)
 
 
 FORMAT = PyTorch()

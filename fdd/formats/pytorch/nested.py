@@ -17,6 +17,7 @@ from fdd.core.span import Span
 from fdd.formats.probe import Probe, make_probe
 from fdd.formats.pytorch.document import NestedFile, TorchDocument
 from fdd.formats.pytorch.identify import identify
+from fdd.formats.pytorch.properties import byte_order
 from fdd.formats.pytorch.zipped import contents
 from fdd.tensors.model import Storage, Tensor
 
@@ -116,10 +117,11 @@ def _take_over(document: TorchDocument, opened: TorchDocument, status: Status, l
     document.has_code = document.has_code or opened.has_code
     document.followed = document.followed and opened.followed
     prefix = document.local_name(label)
+    order = byte_order(opened)
     moved: dict[int, Storage] = {}
     for storage in opened.storages:
         span = Span(storage.span.offset + shift, storage.span.length) if storage.span is not None and shift is not None else None
-        moved[id(storage)] = replace(storage, span=span, source=label)
+        moved[id(storage)] = replace(storage, span=span, source=label, byte_order=storage.byte_order or order)
     document.nested_storages.extend(moved.values())
     document.nested_tensors.extend(
         _moved(tensor, moved, f"{prefix}/{tensor.name}" if tensor.name else prefix) for tensor in opened.tensors

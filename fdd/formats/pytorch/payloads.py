@@ -4,6 +4,8 @@ the values of some storages show."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from fdd.core.finding import Reason
 from fdd.core.model import COMPLETE, Evidence, Record
 from fdd.core.payload import Part, read_payload
@@ -15,8 +17,9 @@ from fdd.formats.pytorch.index_values import read_index_values
 from fdd.formats.pytorch.zipped import readable
 
 
-def read_payloads(document: TorchDocument, algorithms: tuple[str, ...]) -> None:
-    """Read the whole file once and fill in what was computed; state the evidence `payload`."""
+def read_payloads(document: TorchDocument, algorithms: tuple[str, ...], watched: Iterable[Part] = ()) -> None:
+    """Read the whole file once and fill in what was computed; state the evidence `payload`. ``watched`` are parts of others
+    that are filled in the same read."""
     parts: list[tuple[Record, Part]] = []
     taps = bool_taps(document)
     skipped = False
@@ -28,7 +31,7 @@ def read_payloads(document: TorchDocument, algorithms: tuple[str, ...]) -> None:
         parts.append(
             (record, Part(record.span, record.method == "deflated", algorithms, watching, watch_zeros=record.crc32 == 0))
         )
-    document.digests = read_payload(document.source, (part for _, part in parts), algorithms)
+    document.digests = read_payload(document.source, [*(part for _, part in parts), *watched], algorithms)
     for record, part in parts:
         record.computed_crc32 = part.crc32
         record.digests = part.digests

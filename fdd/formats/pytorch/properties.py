@@ -34,9 +34,9 @@ def properties_of(document: TorchDocument) -> dict[str, Any]:
     elif document.legacy is not None or document.tar_model is not None:
         found["byte_order"] = byte_order(document)
         found["record_count"] = len(document.records)
-    protocols = sorted({pickle.facts.protocol for pickle in document.judged_pickles() if pickle.role == "object"})
+    protocols = [pickle.facts.protocol for pickle in document.judged_pickles() if pickle.role == "object"]
     if protocols:
-        found["pickle_protocol"] = protocols[0] if len(protocols) == 1 else protocols
+        found["pickle_protocol"] = max(protocols)
     releases = torch_releases(document)
     if releases is not None:
         found["torch_releases"] = releases
@@ -73,12 +73,11 @@ def byte_order(document: TorchDocument) -> str:
     return stated.decode() if stated in (b"little", b"big") else "unknown"
 
 
-def _archive_version(document: TorchDocument) -> int | str | None:
+def _archive_version(document: TorchDocument) -> int | None:
+    """The number in the version record; None where there is none or it is no number (rules tell of that)."""
     stated = next((document.texts[name] for name in VERSION_NAMES if name in document.texts), None)
-    if stated is None:
-        return None
-    word = stated.decode("ascii", "replace").strip()
-    return int(word) if word.isdigit() and len(word) < 10 else text(word)
+    word = stated.decode("ascii", "replace").strip() if stated is not None else ""
+    return int(word) if word.isdigit() and len(word) < 10 else None
 
 
 def _tensor_counts(document: TorchDocument) -> dict[str, Any]:
