@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from fdd._version import __version__
 from fdd.core.digests import check_algorithms
@@ -30,6 +30,10 @@ from fdd.formats import by_name, installed
 from fdd.formats.plugin import Format
 from fdd.formats.probe import DEPTHS, Probe, make_probe
 from fdd.limits import Limits
+
+if TYPE_CHECKING:
+    from fdd.core.payload import Part
+    from fdd.values.collect import StatisticsCollector
 
 Source = str | bytes | bytearray | memoryview | os.PathLike[str] | BinaryIO
 """A path (text or PathLike), the bytes of a file, or a binary file object."""
@@ -47,11 +51,14 @@ class _Request:
     digests: tuple[str, ...]
     as_format: str | None
     limits: Limits
+    stats: bool = False
 
     def options(self) -> dict[str, Any]:
         options: dict[str, Any] = {"depth": self.depth, "digests": list(self.digests)}
         if self.as_format is not None:
             options["as"] = self.as_format
+        if self.stats:
+            options["stats"] = True
         return options
 
 
@@ -77,19 +84,30 @@ def validate(
     digests: Iterable[str] = DEFAULT_DIGESTS,
     as_format: str | None = None,
     limits: Limits | None = None,
+    stats: bool = False,
 ) -> Report:
     """Judge one file: kind, verdict, safety, findings, and its technical metadata.
 
     ``name`` is the file's own name where the source has lost it. ``depth`` is `directory`, `structure` or `full`;
-    digests are computed at `full`. ``as_format`` judges by that format only.
+    digests are computed at `full`. ``as_format`` judges by that format only. ``stats`` adds statistics of the stored
+    numbers, at `full` only; they take part in no judgement.
     """
-    request = _request(name, depth, digests, as_format, limits)
+    _check_stats(stats, depth)
+    request = _request(name, depth, digests, as_format, limits, stats=stats)
     return _on_source(source, request, _validate)
 
 
-def extract(source: Source, *, name: str | None = None, as_format: str | None = None, limits: Limits | None = None) -> Report:
-    """Technical metadata without judgement: a report without status. Payloads are not read."""
-    return _on_source(source, _request(name, "structure", (), as_format, limits), _extract)
+def extract(
+    source: Source,
+    *,
+    name: str | None = None,
+    as_format: str | None = None,
+    limits: Limits | None = None,
+    stats: bool = False,
+) -> Report:
+    """Technical metadata without judgement: a report without status. Payloads are not read, unless ``stats`` asks for
+    statistics of the stored numbers."""
+    return _on_source(source, _request(name, "structure", (), as_format, limits, stats=stats), _extract)
 
 
 def identify(source: Source, *, name: str | None = None, limits: Limits | None = None) -> Identification:
@@ -120,6 +138,7 @@ def validate_many(
     digests: Iterable[str] = DEFAULT_DIGESTS,
     as_format: str | None = None,
     limits: Limits | None = None,
+    stats: bool = False,
 ) -> Iterator[Report]:
     """Validate files in the order given. A path that cannot be read gives a report with ``error`` set.
 
@@ -129,7 +148,8 @@ def validate_many(
 
     from fdd.core.parallel import in_order
 
-    return in_order(partial(_validate_path, _request(None, depth, digests, as_format, limits)), paths, jobs)
+    _check_stats(stats, depth)
+    return in_order(partial(_validate_path, _request(None, depth, digests, as_format, limits, stats=stats)), paths, jobs)
 
 
 def _validate_path(request: _Request, path: str) -> Report:
@@ -177,12 +197,25 @@ def tool_dict(fmt: Format | None = None) -> dict[str, Any]:
     }
 
 
-def _request(name: str | None, depth: str, digests: Iterable[str], as_format: str | None, limits: Limits | None) -> _Request:
+def _request(
+    name: str | None,
+    depth: str,
+    digests: Iterable[str],
+    as_format: str | None,
+    limits: Limits | None,
+    *,
+    stats: bool = False,
+) -> _Request:
     if depth not in DEPTHS:
         raise UsageError(f"unknown depth {depth!r}; known: {', '.join(DEPTHS)}")
     if as_format is not None:
         by_name(as_format)
-    return _Request(name, depth, check_algorithms(digests), as_format, limits or Limits())
+    return _Request(name, depth, check_algorithms(digests), as_format, limits or Limits(), stats)
+
+
+def _check_stats(stats: bool, depth: str) -> None:
+    if stats and depth != "full":
+        raise UsageError(f"statistics of values need depth full: at depth {depth} no values are read")
 
 
 def _on_source(source: Source, request: _Request, step: Any) -> Report:
@@ -259,11 +292,15 @@ def _identify(probe: Probe, request: _Request) -> Report:
 
 def _extract(probe: Probe, request: _Request) -> Report:
     opened = _open(probe, request)
+    watcher = _watcher(opened, request)
+    if watcher is not None:
+        watcher.read()
     return Report(
         tool=tool_dict(opened.format),
         options=request.options(),
         file={},
         identification=opened.identification,
+        statistics=watcher.finish() if watcher is not None else (),
         **_contents(opened),
     )
 
@@ -271,8 +308,9 @@ def _extract(probe: Probe, request: _Request) -> Report:
 def _validate(probe: Probe, request: _Request) -> Report:
     opened = _open(probe, request)
     document = opened.document
+    watcher = _watcher(opened, request)
     if request.depth == "full":
-        _read_payload(opened, request)
+        _read_payload(opened, request, watcher.parts if watcher is not None else ())
     outcomes, status = _judge(opened, request)
     findings = tuple(finding for outcome in outcomes for finding in outcome.findings)
     return Report(
@@ -284,13 +322,23 @@ def _validate(probe: Probe, request: _Request) -> Report:
         findings=findings,
         outcomes=tuple(outcomes),
         digests=document.digests,
+        statistics=watcher.finish() if watcher is not None else (),
         **_contents(opened),
     )
 
 
-def _read_payload(opened: _Opened, request: _Request) -> None:
+def _watcher(opened: _Opened, request: _Request) -> StatisticsCollector | None:
+    """What collects statistics of values; None where they are not wanted, or there are none to be had."""
+    if not request.stats or opened.format is None:
+        return None
+    from fdd.values.collect import StatisticsCollector
+
+    return StatisticsCollector(opened.format, opened.document, request.limits)
+
+
+def _read_payload(opened: _Opened, request: _Request, watched: Iterable[Part]) -> None:
     if opened.format is not None:
-        opened.format.read_payload(opened.document, request.digests)
+        opened.format.read_payload(opened.document, request.digests, watched)
     elif request.digests:
         from fdd.core.payload import read_payload
 

@@ -22,6 +22,7 @@ from fdd.core.rule import Rule
 from fdd.formats import installed
 from fdd.report.shapes import ListOf, Shape, Struct, json_schema
 from fdd.report.vocabulary import PROPERTIES
+from fdd.report.xsd import report_xsd
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTICE = "<!-- Written by tools/generate.py: change the source, not this file. -->"
@@ -121,6 +122,11 @@ def report_schema() -> Mapping[str, str]:
     return {"schemas/report.schema.json": json.dumps(frame, indent=2, ensure_ascii=False) + "\n"}
 
 
+def xml_schema() -> Mapping[str, str]:
+    """The XML Schema of reports."""
+    return {"schemas/report-1.0.xsd": report_xsd()}
+
+
 def vocabulary_page() -> Mapping[str, str]:
     """A table of every property of the vocabulary."""
     lines = ["# Technical metadata", "", NOTICE, "", "The properties of a report, by name. Types are those of JSON.", ""]
@@ -144,6 +150,7 @@ GENERATORS: tuple[Generator, ...] = (
     Generator(("docs/limits.md",), limits_page),
     Generator(("docs/rules/*.md",), rule_pages),
     Generator(("schemas/report.schema.json",), report_schema),
+    Generator(("schemas/report-1.0.xsd",), xml_schema),
     Generator(("docs/properties.md",), vocabulary_page),
 )
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hold what fdd says of tensors against what torch itself loads: names, shapes, strides, dtypes and every byte.
 
-usage: python tools/oracle.py FOLDER...      (under a Python that has torch)
+usage: PYTHONPATH=. python tools/oracle.py FOLDER...      (under a Python that has torch)
 
 Only files that ``torch.load(weights_only=True)`` loads are compared. The exit code is 1 where anything differs.
 """
@@ -13,9 +13,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
 
 from fdd.core.source import open_source
 from fdd.formats import by_name

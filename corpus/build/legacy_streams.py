@@ -18,6 +18,7 @@ from corpus.build.kit import (
     legacy_stream,
     ordered_dict,
     recipe,
+    replace_once,
     sys_info,
     tensor,
 )
@@ -155,6 +156,14 @@ def python_2() -> bytes:
     arguments = (identifier, 0, (2,), (1,), False, Call(Global("collections", "OrderedDict"), ([],)))
     parts.pickle = dump({text_string(b"w"): Call(Global("torch._utils", "_rebuild_tensor_v2"), arguments)})
     parts.keys = dump([key])
+    return parts.join()
+
+
+@recipe("legacy/memo-index-leaps.pth")
+def memo_leaps() -> bytes:
+    """One bit of a memo index in the system information is turned round: nothing asks for that index."""
+    parts = legacy_parts(small_state_dict())
+    parts.sys_info = replace_once(parts.sys_info, b"little_endianq\x02", b"little_endianq\x42")
     return parts.join()
 
 

@@ -382,3 +382,10 @@ def entries_less_storages() -> bytes:
     parts = members()
     parts["storages"] = dump(1) + parts["storages"][len(dump(2)) :]
     return tar_file(parts)
+
+
+@recipe("tar/tar-filler-used-checksum.pth")
+def checksum_spaced() -> bytes:
+    """A leading zero of a checksum is a space: the same number, written as no program writes it."""
+    data = tar_file(members())
+    return flip_bit(data, header_of(data, b"tensors") + 148, 4)

@@ -18,9 +18,10 @@ def run(argv: Sequence[str]) -> Exit:
     parser = new_parser("extract", "Technical metadata of each path, without judgement. Unpacks nothing.")
     add_paths(parser)
     add_output(parser)
+    parser.add_argument("--stats", action="store_true", help="statistics of the stored numbers: NaN, Inf, zeros, min, max")
     arguments = parser.parse_args(argv)
-    return run_reports(arguments, "extract", partial(_extract, arguments.as_format))
+    return run_reports(arguments, "extract", partial(_extract, arguments.as_format, arguments.stats))
 
 
-def _extract(as_format: str | None, source: api.Source, name: str | None) -> Report:
-    return api.extract(source, name=name, as_format=as_format)
+def _extract(as_format: str | None, stats: bool, source: api.Source, name: str | None) -> Report:
+    return api.extract(source, name=name, as_format=as_format, stats=stats)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from fdd.api import internal_error_text
 from fdd.cli.exits import Exit
@@ -77,7 +78,7 @@ def _create(arguments: argparse.Namespace) -> Exit:
     found = entries(arguments)
     if arguments.output_dir is not None:
         make_folder(arguments.output_dir)
-    step = partial(_record, algorithms, created, arguments.name)
+    step = partial(_record, _Wanted(algorithms, created, arguments.name, arguments.content))
     code, count = Exit.GOOD, 0
     for path, manifest, problem, wrong in in_order(step, _places(found, arguments.output_dir), jobs_for(arguments)):
         count += 1
@@ -119,15 +120,23 @@ def _places(found: Iterator[Entry], folder: str | None) -> Iterator[_Place]:
             yield _Place(entry, relative, target)
 
 
-def _record(
-    algorithms: tuple[str, ...], created: str | None, name: str | None, place: _Place
-) -> tuple[str, str, str | None, Exit]:
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What the manifests are to hold."""
+
+    algorithms: tuple[str, ...]
+    created: str | None
+    name: str | None
+    content: bool
+
+
+def _record(wanted: _Wanted, place: _Place) -> tuple[str, str, str | None, Exit]:
     """Make one manifest and write it, or hand its text back. Third comes what went wrong, fourth how bad that is."""
     path = place.entry.path
     if place.entry.problem is not None:
         return path, "", place.entry.problem, Exit.UNDECIDED
     try:
-        text = _manifest(algorithms, created, name, place).to_json()
+        text = _manifest(wanted, place).to_json()
         if place.target is None:
             return path, text, None, Exit.GOOD
         with whole_file(place.target) as stream:
@@ -139,12 +148,19 @@ def _record(
     return path, "", None, Exit.GOOD
 
 
-def _manifest(algorithms: tuple[str, ...], created: str | None, name: str | None, place: _Place) -> Manifest:
+def _manifest(wanted: _Wanted, place: _Place) -> Manifest:
     relative = safe_path(place.relative).replace(os.sep, "/")
+    options: dict[str, Any] = {"name": wanted.name, "digests": wanted.algorithms, "created": wanted.created}
+    options["content"] = wanted.content
     if place.entry.path != STDIN:
-        return create(place.entry.path, name=name, digests=algorithms, path=relative, created=created)
-    with spooled_stdin(Limits().stdin_bytes) as source:
-        return create(source, name=name, digests=algorithms, created=created)
+        manifest = create(place.entry.path, path=relative, **options)
+    else:
+        with spooled_stdin(Limits().stdin_bytes) as source:
+            manifest = create(source, **options)
+    if wanted.content and manifest.content_digest is None:
+        path = printable(place.entry.path, 4096)
+        print(f"fdd fixity create: {path}: no content digest: some tensors, or all, cannot be read", file=sys.stderr)
+    return manifest
 
 
 @dataclass(frozen=True, slots=True)

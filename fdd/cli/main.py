@@ -13,6 +13,7 @@ COMMANDS = {
     "identify": "which kind of file each path is, and by which evidence",
     "validate": "judge each path: verdict, safety, findings",
     "extract": "technical metadata of each path, without judgement",
+    "convert": "write stored reports in another form",
     "fixity": "record every byte of files, and verify them later",
     "sources": "write the source texts inside a file out for reading",
     "rules": "list the rules, or show one",

@@ -54,6 +54,12 @@ def add_output(parser: Parser, forms: Sequence[str] = tuple(WRITERS)) -> None:
     )
     parser.add_argument("--order", choices=("given", "done"), default="given", help="order of the reports (default: given)")
     parser.add_argument("--exit-zero", action="store_true", help="exit 0 instead of 1")
+    add_form_options(parser)
+
+
+def add_form_options(parser: argparse.ArgumentParser) -> None:
+    """Options of single forms of output."""
+    parser.add_argument("--csv-records", action="store_true", help="csv: a row a record instead of a row a file")
 
 
 def add_judgement(parser: Parser) -> None:

@@ -31,7 +31,8 @@ CLAIMING_SUFFIXES = (".pt", ".pth", ".ptl", ".pt2", ".pte", ".ckpt", ".distcp", 
 
 def run_reports(arguments: argparse.Namespace, command: str, step: Step) -> Exit:
     """Report on every path in order; the exit code is the highest that any report asks for."""
-    style = Style(command, is_single(arguments), arguments.verbose, arguments.brief, _wants_color(arguments))
+    color = _wants_color(arguments)
+    style = Style(command, is_single(arguments), arguments.verbose, arguments.brief, color, vars(arguments))
     run = _Run(arguments, command, step, entries(arguments))
     if arguments.output_dir is not None:
         folder = FilePerReport(arguments.output_dir, arguments.format, style)

@@ -11,6 +11,7 @@ from fdd.cli.exits import Exit
 from fdd.cli.options import add_judgement, add_output, add_paths, new_parser
 from fdd.cli.reporting import run_reports
 from fdd.core.digests import check_algorithms
+from fdd.core.errors import UsageError
 from fdd.core.report import Report
 from fdd.formats import by_name
 from fdd.formats.probe import DEPTHS
@@ -26,12 +27,18 @@ def run(argv: Sequence[str]) -> Exit:
     parser.add_argument(
         "--digest", default="sha256", metavar="NAMES", help="digests to compute, comma-separated (default: sha256)"
     )
+    parser.add_argument("--stats", action="store_true", help="statistics of the stored numbers: NaN, Inf, zeros, min, max")
     arguments = parser.parse_args(argv)
     digests = check_algorithms(name.strip() for name in arguments.digest.split(",") if name.strip())
     if arguments.as_format is not None:
         by_name(arguments.as_format)
-    return run_reports(arguments, "validate", partial(_validate, arguments.depth, digests, arguments.as_format))
+    if arguments.stats and arguments.depth != "full":
+        raise UsageError("--stats needs --depth full")
+    step = partial(_validate, arguments.depth, digests, arguments.as_format, arguments.stats)
+    return run_reports(arguments, "validate", step)
 
 
-def _validate(depth: str, digests: tuple[str, ...], as_format: str | None, source: api.Source, name: str | None) -> Report:
-    return api.validate(source, name=name, depth=depth, digests=digests, as_format=as_format)
+def _validate(
+    depth: str, digests: tuple[str, ...], as_format: str | None, stats: bool, source: api.Source, name: str | None
+) -> Report:
+    return api.validate(source, name=name, depth=depth, digests=digests, as_format=as_format, stats=stats)

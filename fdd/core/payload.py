@@ -34,7 +34,8 @@ class Part:
     """A span whose bytes are to be checked, and what came out.
 
     ``deflated`` parts are inflated on the way; digests, CRC, ``size`` and ``all_zero`` then speak of what came out.
-    ``watch_zeros`` asks for ``all_zero``, which stays None otherwise.
+    ``watch_zeros`` asks for ``all_zero``, which stays None otherwise. Without ``checksum`` no CRC-32 is computed; parts that
+    want neither it nor digests get a thread of their own in large files.
     """
 
     span: Span
@@ -42,6 +43,7 @@ class Part:
     algorithms: tuple[str, ...] = ()
     taps: tuple[Tap, ...] = ()
     watch_zeros: bool = False
+    checksum: bool = True
     crc32: int = 0
     size: int = 0
     all_zero: bool | None = None
@@ -75,16 +77,24 @@ def read_payload(source: ByteSource, parts: Iterable[Part], algorithms: tuple[st
 
 
 def _consumers(hashers: list[Hasher], parts: list[Part]) -> Sequence[Consumer]:
-    """One thread for each digest of the file, one for the parts; a slow CRC-32 gets its own."""
+    """One thread for each digest of the file, one for the parts, one for parts that are only looked at; a slow CRC-32 gets
+    its own."""
     consumers: list[Consumer] = [_Everything([hasher], None) for hasher in hashers]
+    watched = [part for part in parts if not part.checksum and not part.algorithms]
+    if watched:
+        consumers.append(_sweep(_PartReader(part) for part in watched))
+        parts = [part for part in parts if part.checksum or part.algorithms]
     if has_fast_crc32():
-        consumers.append(_Everything([], _Sweep([_PartReader(part) for part in parts])))
+        consumers.append(_sweep(_PartReader(part) for part in parts))
         return consumers
     # The CRC-32 of zlib takes half as long as SHA-256 (performance.md 1.1): beside it, it would be the longest chain.
-    plain = [part for part in parts if not part.deflated]
-    consumers.append(_Everything([], _Sweep([_PartReader(part, crc=part.deflated) for part in parts])))
-    consumers.append(_Everything([], _Sweep([_CrcReader(part) for part in plain])))
+    consumers.append(_sweep(_PartReader(part, crc=part.deflated) for part in parts))
+    consumers.append(_sweep(_CrcReader(part) for part in parts if not part.deflated and part.checksum))
     return consumers
+
+
+def _sweep(readers: Iterable[_Feeder]) -> Consumer:
+    return _Everything([], _Sweep(readers))
 
 
 class _Feeder(Protocol):
@@ -115,7 +125,7 @@ class _PartReader:
     def __init__(self, part: Part, *, crc: bool = True) -> None:
         self.part = part
         part.all_zero = True if part.watch_zeros else None
-        self._crc32: Callable[[bytes | memoryview, int], int] | None = crc32_function() if crc else None
+        self._crc32: Callable[[bytes | memoryview, int], int] | None = crc32_function() if crc and part.checksum else None
         self._hashers: dict[str, Hasher] = {name: new_hasher(name) for name in part.algorithms}
         self._inflater = zlib.decompressobj(-zlib.MAX_WBITS) if part.deflated else None
 

@@ -36,6 +36,8 @@ class Report:
     properties: Mapping[str, Any] = field(default_factory=dict)
     records: tuple[Mapping[str, Any], ...] = ()
     tensors: tuple[Mapping[str, Any], ...] = ()
+    statistics: tuple[Mapping[str, Any], ...] = ()
+    """Of the numbers of storages, and of tensors, where they were asked for."""
     digests: Mapping[str, str] = field(default_factory=dict)
     profiles: tuple[Mapping[str, Any], ...] = ()
     error: str | None = None
@@ -90,6 +92,8 @@ class Report:
                 document["records"] = [dict(record) for record in self.records]
             if self.tensors:
                 document["tensors"] = [dict(tensor) for tensor in self.tensors]
+            if self.statistics:
+                document["statistics"] = [dict(row) for row in self.statistics]
         if self.digests:
             document["digests"] = dict(self.digests)
         return document

@@ -28,11 +28,12 @@ class Span(NamedTuple):
 
 
 def gaps(spans: Iterable[Span], whole: Span) -> Iterator[Span]:
-    """Yield the parts of ``whole`` that no span covers, ascending."""
+    """Yield the parts of ``whole`` that no span covers, ascending and as long as can be: an empty span parts none."""
     position = whole.offset
-    for span in sorted(spans):
-        if span.offset > position:
-            yield Span(position, min(span.offset, whole.end) - position)
+    for span in sorted(span for span in spans if span.length > 0):
+        start = min(span.offset, whole.end)
+        if start > position:
+            yield Span(position, start - position)
         position = max(position, span.end)
         if position >= whole.end:
             return

@@ -19,9 +19,11 @@ WRITERS = {
     "text": "fdd.report.text:TextWriter",
     "json": "fdd.report.json_writer:JsonWriter",
     "jsonl": "fdd.report.json_writer:JsonLinesWriter",
+    "xml": "fdd.report.xml_writer:XmlWriter",
+    "csv": "fdd.report.csv_writer:new_csv_writer",
 }
-"""Form -> module and class."""
-FILE_SUFFIX = {"text": ".txt", "json": ".json", "jsonl": ".jsonl"}
+"""Form -> module and what makes the writer."""
+FILE_SUFFIX = {"text": ".txt", "json": ".json", "jsonl": ".jsonl", "xml": ".xml", "csv": ".csv"}
 """Ending of the file of one report in `--output-dir`."""
 
 
@@ -38,6 +40,8 @@ class Style:
     verbose: bool = False
     brief: bool = False
     color: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of single forms, by the name of their argument: `csv_records`, `premis_bitstreams`, `created` and so on."""
 
 
 @dataclass(slots=True)

@@ -43,6 +43,11 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class Texts:
+    """An object from words to texts."""
+
+
+@dataclass(frozen=True, slots=True)
 class ListOf:
     """A list; ``item`` names the XML element of one entry."""
 
@@ -68,7 +73,7 @@ class Struct:
     fields: Mapping[str, Field]
 
 
-Shape: TypeAlias = Text | Integer | Number | Flag | Anything | Counts | ListOf | Struct
+Shape: TypeAlias = Text | Integer | Number | Flag | Anything | Counts | Texts | ListOf | Struct
 
 
 def json_schema(shape: Shape, *, nullable: bool = False) -> dict[str, Any]:
@@ -94,6 +99,8 @@ def _json_schema(shape: Shape) -> dict[str, Any]:
             return {"type": "boolean"}
         case Counts():
             return {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}}
+        case Texts():
+            return {"type": "object", "additionalProperties": {"type": "string"}}
         case ListOf(inner, _):
             return {"type": "array", "items": json_schema(inner)}
         case Struct(fields):

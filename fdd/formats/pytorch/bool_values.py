@@ -7,23 +7,7 @@ from dataclasses import dataclass
 
 from fdd.core.span import Span
 from fdd.formats.pytorch.document import TorchDocument
-
-
-@dataclass(slots=True)
-class BoolTap:
-    """Counts the bytes that are neither 0 nor 1; ``first`` is the place of the first one in the contents."""
-
-    count: int = 0
-    first: int = 0
-    _position: int = 0
-
-    def update(self, data: memoryview) -> None:
-        """Take the next bytes."""
-        odd = bytes(data).translate(None, b"\x00\x01")
-        if odd and not self.count:
-            self.first = self._position + bytes(data).index(odd[0])
-        self.count += len(odd)
-        self._position += len(data)
+from fdd.tensors.bools import BoolTap
 
 
 @dataclass(frozen=True, slots=True)

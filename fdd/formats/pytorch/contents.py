@@ -15,6 +15,7 @@ from fdd.formats.pytorch.pickle_values import call_target, int_of
 from fdd.formats.pytorch.rebuilds import REBUILD_FUNCTIONS, TensorReader
 from fdd.pickles.nodes import Call, DictNode, Global, ListNode, PersistentId, SetNode, Value
 from fdd.tensors.model import Tensor
+from fdd.tensors.names import escape_key
 
 Path: TypeAlias = "tuple[Path | None, str]"
 """A name as a chain of its parts, last part first: at 50,000 levels of nesting, texts would take gigabytes."""
@@ -28,11 +29,6 @@ CHECKPOINT_KEYS = frozenset(
     "model state_dict model_state_dict net network module generator discriminator ema ema_state_dict encoder decoder".split()
 )
 TRAINING_KEYS = frozenset({"epoch", "global_step", "pytorch-lightning_version"})
-
-
-def escape_key(key: str) -> str:
-    """A key as one part of a tensor name (RFC 6901, section 3)."""
-    return key.replace("~", "~0").replace("/", "~1")
 
 
 def key_text(key: Value) -> str:

@@ -30,7 +30,13 @@ from fdd.formats.pytorch.damage_older import find_stream_cut, find_stream_shift,
 from fdd.formats.pytorch.damage_packing import find_encrypted, find_leftovers, find_packers, is_flattened
 from fdd.formats.pytorch.damage_scan import ByteScan, scan_bytes
 from fdd.formats.pytorch.damage_shifts import find_displacements
-from fdd.formats.pytorch.damage_text import describe_bytes, find_conversion, find_mangling, find_stream_start
+from fdd.formats.pytorch.damage_text import (
+    conversion_of_payloads,
+    describe_bytes,
+    find_conversion,
+    find_mangling,
+    find_stream_start,
+)
 from fdd.formats.pytorch.damage_zip import find_cut, find_directory_damage, find_lost_headers, find_missing_head
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.nested import verdict_on
@@ -153,6 +159,8 @@ def _tally_missing(document: TorchDocument, damage: DamageFacts) -> None:
         return
     losses = Losses(document)
     present = {record.name for record in document.records}
+    if document.zip is not None:  # a name that is damaged in the directory stands in the local header still
+        present.update(decode_name(record.local.name) for record in document.zip.records if record.local is not None)
     damage.tally = losses.tally(present, ())
     named = list(losses.storages())
     gone = [name for name in named if name not in present]
@@ -220,9 +228,12 @@ def diagnose_payload(document: TorchDocument) -> None:
     losses = Losses(document)
     damage.altered = describe_altered(document, indexes, losses)
     damage.whole_records = whole_records(document)
+    seen = _scan(document, damage)
+    if damage.conversion is None and not damage.mangled and not damage.displacements:
+        damage.conversion = conversion_of_payloads(seen)
     mark_explained(document, damage)
     if damage.conversion is None and not damage.mangled and damage.cut is None:
-        damage.holes = find_holes(document, _scan(document, damage), damage.altered, losses)
+        damage.holes = find_holes(document, seen, damage.altered, losses)
 
 
 def _scan(document: TorchDocument, damage: DamageFacts) -> ByteScan:

@@ -25,15 +25,30 @@ _NEAR = 8
 
 
 def altered_records(document: TorchDocument) -> list[int]:
-    """Records whose payload was read and has another checksum than every recorded one. 0 counts as not recorded."""
+    """Records whose payload was read and has another checksum than every recorded one. 0 counts as not recorded.
+
+    Left out are those of which it is not sure where they end: the directory is wrong then, not the contents.
+    """
+    assert document.zip is not None
+    shared = {number for one, other, _ in document.zip.overlaps for number in (one, other)}
     found: list[int] = []
     for index, zip_record in document.zip_records():
         record = document.records[index]
         if record.computed_crc32 is None or not record.crc32 or record.computed_crc32 == record.crc32:
             continue
-        if record.inflate_fault is None and record.computed_crc32 not in _copies(zip_record):
+        sure = index not in shared and _ends_are_sure(zip_record) and record.inflate_fault is None
+        if sure and record.computed_crc32 not in _copies(zip_record):
             found.append(index)
     return found
+
+
+def _ends_are_sure(record: ZipRecord) -> bool:
+    """Whether all that is stated of the size agrees, and so many bytes are there."""
+    entry, descriptor, fault = record.entry, record.descriptor, record.descriptor_fault
+    if not record.payload_complete or (fault is not None and fault.code == "descriptor-displaced"):
+        return False
+    damaged = descriptor is None or fault is not None  # then it is no witness
+    return entry is None or damaged or (descriptor is not None and descriptor.compressed_size == entry.compressed_size)
 
 
 def whole_records(document: TorchDocument) -> int:
@@ -97,11 +112,11 @@ def find_holes(document: TorchDocument, seen: ByteScan, altered: list[AlteredRec
     torn = facts.directory.faults if facts.directory is not None else []
     holes: list[ZeroHole] = []
     for run in seen.zero_runs:
-        inside = [row for row in altered if _lies_over(run, row)]
         lost = [name for name, place in headers if place.overlaps(run)]
         structures = [f"the local header of {name}" for name in lost]
         if any(Span(fault.offset, max(1, fault.length)).overlaps(run) for fault in torn):
             structures.append("the directory")
+        inside = [row for row in altered if _lies_over(run, row, sure=bool(structures))]
         if inside or structures:
             names = [row.record for row in inside]
             holes.append(ZeroHole(run, names, structures, losses.tensors([*names, *lost])))
@@ -119,11 +134,16 @@ def _lost_places(document: TorchDocument) -> list[tuple[str, Span]]:
     return rows
 
 
-def _lies_over(run: Span, row: AlteredRecord) -> bool:
-    """Whether zeros took the place of a part of this payload: not those that explain nothing, as a flipped bit does."""
+def _lies_over(run: Span, row: AlteredRecord, *, sure: bool) -> bool:
+    """Whether zeros took the place of a part of this payload: not those that explain nothing, as a flipped bit does.
+
+    ``sure``: they cover structures too, so that they are no values.
+    """
     start, end = max(run.offset, row.span.offset), min(run.end, row.span.end)
-    if end - start < SECTOR or row.flipped is not None:
+    if row.flipped is not None or start >= end:
         return False
+    if sure or end - start < SECTOR:
+        return sure
     whole_start = start == row.span.offset or -start % SECTOR <= _NEAR
     whole_end = end == row.span.end or end % SECTOR <= _NEAR
     on_sector = -start % SECTOR <= _NEAR or end % SECTOR <= _NEAR

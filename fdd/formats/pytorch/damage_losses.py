@@ -78,6 +78,11 @@ def whole_size(document: TorchDocument, records: list[ZipRecord], cut: ZipRecord
     return layout([*known, *missing], alignment)[-1].span.end
 
 
+def nothing_missing(document: TorchDocument, records: Collection[bytes], losses: Losses) -> bool:
+    """Whether all records that torch.save writes are among these names; False where that cannot be told."""
+    return _missing_rows(document, records, losses) == []
+
+
 def _row(record: ZipRecord) -> CanonicalRecord | None:
     if record.payload is None or record.local is None:
         return None

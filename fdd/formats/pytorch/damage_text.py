@@ -69,6 +69,13 @@ def _conversion_code(feeds: int, returns: int, pairs: int, shortened: bool) -> s
     return None
 
 
+def conversion_of_payloads(seen: ByteScan) -> TextConversion | None:
+    """Line ends that changed without moving anything, as the altered payloads show: no CR is left among many LF."""
+    if seen.line_feeds >= _MANY and not seen.returns:
+        return TextConversion("cr-to-lf", seen.line_feeds, 0, 0, 0)
+    return None
+
+
 def find_stream_start(head: bytes) -> Span | None:
     """Bytes in front of the magic number of a legacy stream."""
     for start in legacy_heads():

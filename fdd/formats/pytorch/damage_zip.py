@@ -20,7 +20,7 @@ from fdd.core.source import ByteSource
 from fdd.core.span import Span
 from fdd.core.text import decode_name
 from fdd.formats.pytorch.damage_facts import SECTOR, CutOff, DamageFacts, LostHeader
-from fdd.formats.pytorch.damage_losses import Losses, expected_bytes, whole_size
+from fdd.formats.pytorch.damage_losses import Losses, expected_bytes, nothing_missing, whole_size
 from fdd.formats.pytorch.document import TorchDocument
 
 SHORTEST_DESCRIPTOR = 16
@@ -52,13 +52,14 @@ def find_cut(document: TorchDocument, losses: Losses) -> CutOff | None:
     inside, place = _break(document, facts, broken, wanted, end, whole)
     names = [decode_name(record.name) for record in whole]
     cut = [decode_name(broken.name)] if broken is not None else []
+    all_written = nothing_missing(document, {record.name for record in whole}, losses)
     all_there = broken is not None and broken.payload is not None and wanted is not None and end - broken.payload.offset >= wanted
     return CutOff(
         place=Span(content, zeros) if tail else place,
         content=end,
         inside=inside,
         complete=names,
-        directory=broken is None and facts.directory is not None,
+        directory=broken is None and (facts.directory is not None or all_written),
         zeros=zeros if tail else 0,
         whole_size=whole_size(document, whole, broken, losses) if not tail else None,
         tally=losses.tally({*names, *(cut if all_there else ())}, cut),
@@ -124,7 +125,7 @@ def _break(
     begun = document.source.read_at(behind, 4)
     if begun and LOCAL_HEADER_SIGNATURE.startswith(begun):
         return "inside the local header of the next record", rest
-    return "behind the last record, before the directory" if rest.length else "directly behind a record", rest
+    return "behind the last record, in front of the directory" if rest.length else "directly behind a record", rest
 
 
 def find_directory_damage(document: TorchDocument, losses: Losses) -> CutOff | None:

@@ -92,7 +92,7 @@ def _tensor_counts(document: TorchDocument) -> dict[str, Any]:
         "tensor_count": len(tensors),
         "parameter_count": sum(tensor.parameter for tensor in tensors),
         "element_count": sum(_elements(storage, by_storage.get(id(storage), [])) for storage in storages),
-        "tensor_bytes": sum(storage.byte_count or 0 for storage in storages),
+        "tensor_bytes": sum(max(storage.byte_count or 0, 0) for storage in storages),
         "tensor_dtypes": _counted(tensor.dtype.name if tensor.dtype is not None else "unknown" for tensor in tensors),
         "storage_count": len(storages),
         "storage_locations": _counted(text(storage.location or "unknown") for storage in storages),

@@ -39,7 +39,7 @@ def storages_left(tally: StorageTally | None) -> str:
     if tally is None:
         return ""
     if tally.whole == tally.named:
-        return f"; the values of all {counted(tally.named, 'storage')} are there"
+        return f"; the values of {'the one storage' if tally.named == 1 else f'all {tally.named} storages'} are there"
     lost = [counted(tally.cut, "is cut", "are cut") if tally.cut else "", f"{tally.missing} missing" if tally.missing else ""]
     names = f", so values are lost of {quoted(tally.tensors)}" if tally.tensors else ""
     whole = counted(tally.whole, "is whole", "are whole")

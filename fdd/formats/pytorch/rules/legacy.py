@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from fdd.core.rule import Violation, at
 from fdd.core.span import Span
 from fdd.formats.pytorch.contents import dict_of
-from fdd.formats.pytorch.document import TorchDocument
+from fdd.formats.pytorch.document import PickleRecord, TorchDocument
 from fdd.formats.pytorch.older_facts import MAGIC_NUMBER, STREAM_VERSION, LegacyFacts
 from fdd.formats.pytorch.persistent_ids import int64_of
 from fdd.formats.pytorch.rules.catalogue import LEGACY, OLDER, rule
@@ -24,6 +24,8 @@ PART_NAMES = {
 }
 TYPE_SIZES = {"short": (2,), "int": (4,), "long": (4, 8)}
 """Sizes of C types on machines that torch ran on."""
+MEMO_SLACK = 1024
+"""How far above the number of memo writes an index is still no resource bomb (contract, section 1)."""
 AGAIN = "Get the file again from its source."
 
 
@@ -133,8 +135,8 @@ def system_information_wrong(document: TorchDocument) -> Iterator[Violation]:
     axis="valid",
     level="warning",
     clause="legacy.system",
-    kinds=LEGACY,
-    needs=("stream",),
+    kinds=OLDER,
+    needs=("pickle",),
     title="The system information holds the sizes of C types.",
     message="the system information has {what}",
     remedy="Nothing has to be done: no reader uses these numbers. Find out how the file was made.",
@@ -144,8 +146,7 @@ def type_sizes_odd(document: TorchDocument) -> Iterator[Violation]:
 
     References: format.md 4.1.
     """
-    pickle = stream_of(document).part("sys-info")
-    system = dict_of(pickle.facts.root) if pickle is not None and pickle.facts.stopped else None
+    pickle, system = _system(document)
     if pickle is None or system is None:
         return
     sizes = dict_of(system.get("type_sizes"))
@@ -166,8 +167,8 @@ def type_sizes_odd(document: TorchDocument) -> Iterator[Violation]:
     axis="advice",
     level="info",
     clause="legacy.system",
-    kinds=LEGACY,
-    needs=("stream",),
+    kinds=OLDER,
+    needs=("pickle",),
     title="A little-endian machine wrote the file.",
     message="a big-endian machine wrote the file; its counts and numbers are little-endian all the same",
     remedy="Nothing has to be done: torch reads it right. Do not swap bytes because of this entry.",
@@ -177,10 +178,15 @@ def written_on_big_endian(document: TorchDocument) -> Iterator[Violation]:
 
     References: history.md, surprise 3; contract, section 6.
     """
-    pickle = stream_of(document).part("sys-info")
-    system = dict_of(pickle.facts.root) if pickle is not None and pickle.facts.stopped else None
+    pickle, system = _system(document)
     if pickle is not None and system is not None and system.get("little_endian") is False:
         yield at(pickle.span, record=pickle.record)
+
+
+def _system(document: TorchDocument) -> tuple[PickleRecord | None, dict[str, Value] | None]:
+    """The pickle of the system information and its dict; a torch tar has one too."""
+    pickle = next((pickle for pickle in document.judged_pickles() if pickle.role == "sys-info"), None)
+    return pickle, dict_of(pickle.facts.root) if pickle is not None and pickle.facts.stopped else None
 
 
 @rule(
@@ -211,6 +217,34 @@ def protocols_mixed(document: TorchDocument) -> Iterator[Violation]:
             yield at(place, record=pickle.record, part=PART_NAMES[pickle.role], found=protocol, usual=usual)
         elif protocol != usual:
             yield at(pickle.span, record=pickle.record, part=PART_NAMES[pickle.role], found="0 or 1", usual=usual)
+
+
+@rule(
+    "PT-LEG-020",
+    "memo-index-leaps",
+    axis="valid",
+    level="warning",
+    clause="legacy.head",
+    kinds=OLDER,
+    needs=("pickle",),
+    per="record",
+    title="Memo indexes are given in order.",
+    message="a value is memorised under {index}, although only {count} are memorised in all",
+    remedy="Compare with another copy. The pickle can be read as long as nothing asks for the index that was meant.",
+)
+def memo_index_leaps(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: every pickler counts up. These forms have no checksums; an index out of order may be all that shows a
+    damaged byte.
+
+    References: format.md 4.1, measured on all samples; pickle-analysis.md, section 4.
+    """
+    for pickle in document.judged_pickles():
+        facts = pickle.facts
+        # Python 2 counts from 1. Far greater ones are a matter of safety.
+        if facts.stopped and 0 < facts.memo_highest - facts.memo_writes <= MEMO_SLACK:
+            length = 5 if facts.memo_highest > 255 else 2
+            place = pickle.place(facts.memo_highest_offset, length)
+            yield at(place, record=pickle.record, index=facts.memo_highest, count=facts.memo_writes)
 
 
 @rule(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fdd.container.tar import TarFacts, TarMember
+from fdd.container.tar import CHECKSUM_OFFSET, TarFacts, TarHeader, TarMember
 from fdd.core.rule import Violation, at
 from fdd.core.span import Span
 from fdd.core.text import decode_name
@@ -16,6 +16,7 @@ from fdd.formats.pytorch.persistent_ids import int64_of
 from fdd.formats.pytorch.rules.catalogue import TAR, rule
 from fdd.formats.pytorch.tarred import CONTAINER_FAULTS
 
+CHECKSUM_BYTES = 8
 AGAIN = "Get the file again from its source."
 FAULT_WORDS = {
     "header-cut": "the file ends inside a header",
@@ -180,8 +181,8 @@ def tar_end_mark_short(document: TorchDocument) -> Iterator[Violation]:
     kinds=TAR,
     needs=("tar",),
     per="place",
-    title="Filler bytes are zero.",
-    message="{what} hold something else than zeros",
+    title="Filler bytes are zero, and fields are written as usual.",
+    message="{what}",
     remedy="Look at these bytes: no reader does, and torch never writes any.",
 )
 def tar_filler_used(document: TorchDocument) -> Iterator[Violation]:
@@ -192,9 +193,19 @@ def tar_filler_used(document: TorchDocument) -> Iterator[Violation]:
     tar, _ = facts_of(document)
     for member in tar.members:
         if any(document.source.read_at(member.padding.offset, member.padding.length)):
-            yield at(member.padding, record=decode_name(member.name), what="the bytes that fill up a member")
+            yield at(member.padding, record=decode_name(member.name), what="the bytes that fill up a member are not zero")
     for fault in own_faults(document, "unused"):
         yield at(fault.span, record=fault.record, what=fault.fields["detail"])
+    for member in tar.members:
+        place = Span(member.header.span.offset + CHECKSUM_OFFSET, CHECKSUM_BYTES)
+        if member.header.checksum_matches and document.source.read_at(*place) not in _checksum_forms(member.header):
+            yield at(place, record=decode_name(member.name), what="a checksum is written in another way than usual")
+
+
+def _checksum_forms(header: TarHeader) -> tuple[bytes, ...]:
+    """A checksum as tar programs write it: six octal digits, NUL, space; some fill up with spaces or have seven digits."""
+    number = header.stated_checksum or 0
+    return f"{number:06o}\0 ".encode(), f"{number:6o}\0 ".encode(), f"{number:07o}\0".encode(), f"{number:06o} \0".encode()
 
 
 @rule(

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fdd convert`: a stored JSON report in any other form, without the file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from fdd.cli.exits import Exit
+from fdd.cli.options import STDIN, add_form_options, new_parser
+from fdd.cli.output import output_stream
+from fdd.core.errors import SourceError, UsageError
+from fdd.core.report import Report
+from fdd.report import WRITERS, Style, Summary, new_writer
+
+
+def run(argv: Sequence[str]) -> Exit:
+    """Write stored reports in another form."""
+    parser = new_parser("convert", "Write stored JSON reports in any other form, without the files they speak of.")
+    parser.add_argument(
+        "reports", nargs="+", metavar="REPORT", help="report, document of several, or JSON lines; - is standard input"
+    )
+    parser.add_argument("--format", choices=tuple(WRITERS), required=True, help="form of the output")
+    parser.add_argument("--output", metavar="FILE", help="write to FILE, whole or not at all")
+    parser.add_argument("--verbose", action="store_true", help="list passed rules too, where the report has them")
+    parser.add_argument("--brief", action="store_true", help="leave out long lists (records, tensors)")
+    add_form_options(parser)
+    arguments = parser.parse_args(argv)
+    documents = [document for path in arguments.reports for document in read_documents(path)]
+    single = len(documents) == 1 and "set" not in documents[0]
+    style = Style("validate", single, arguments.verbose, arguments.brief, options=vars(arguments))
+    summary = Summary()
+    with output_stream(arguments.output) as stream:
+        writer = new_writer(arguments.format, stream, style)
+        writer.begin()
+        for document in documents:
+            if "set" in document:
+                writer.write_set(document["set"])
+                continue
+            report = Report.from_dict(document)
+            summary.add(report)
+            writer.write(report)
+        writer.end(summary)
+    return Exit.GOOD
+
+
+def read_documents(path: str) -> Iterator[Mapping[str, Any]]:
+    """The reports and sets in a file: one JSON report, a document with `reports`, or JSON lines.
+
+    Raises :class:`SourceError` where the file cannot be read, :class:`UsageError` where it holds something else.
+    """
+    try:
+        with open(0 if path == STDIN else path, encoding="utf-8", closefd=path != STDIN) as stream:
+            text = stream.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"{path}: {error}") from error
+    try:
+        document = json.loads(text)
+    except ValueError:
+        yield from _lines(path, text)
+        return
+    except RecursionError:
+        raise UsageError(f"{path}: not a report of fdd") from None
+    if not isinstance(document, dict):
+        raise UsageError(f"{path}: not a report of fdd")
+    if "reports" in document:
+        yield from document["reports"]
+        yield from ({"set": facts} for facts in document.get("sets", ()))
+    else:
+        yield document
+
+
+def _lines(path: str, text: str) -> Iterator[Mapping[str, Any]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            document = json.loads(line)
+        except ValueError as error:
+            raise UsageError(f"{path}, line {number}: not JSON: {error}") from error
+        if not isinstance(document, dict):
+            raise UsageError(f"{path}, line {number}: not a report of fdd")
+        yield document
