@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fdd.cli.exits import Exit
-from fdd.cli.options import STDIN, add_form_options, new_parser
-from fdd.cli.output import output_stream
+from fdd.cli.options import add_form_options, new_parser
+from fdd.cli.output import STDIN, output_stream
 from fdd.core.errors import SourceError, UsageError
 from fdd.core.report import Report
 from fdd.report import WRITERS, Style, Summary, new_writer

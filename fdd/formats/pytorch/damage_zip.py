@@ -122,10 +122,11 @@ def _break(
         return where, Span(start, max(0, facts.size - start))
     behind = max((record.extent.end for record in whole if record.extent is not None), default=0)
     rest = Span(behind, max(0, facts.size - behind))
+    last = decode_name(whole[-1].name) if whole else ""
     begun = document.source.read_at(behind, 4)
     if begun and LOCAL_HEADER_SIGNATURE.startswith(begun):
         return "inside the local header of the next record", rest
-    return "behind the last record, in front of the directory" if rest.length else "directly behind a record", rest
+    return "behind the last record, in front of the directory" if rest.length else f"directly behind record {last}", rest
 
 
 def find_directory_damage(document: TorchDocument, losses: Losses) -> CutOff | None:
