@@ -13,12 +13,15 @@ import pytest
 import fdd
 from fdd.core.finding import State
 from fdd.core.report import Report
-from fdd.formats import by_name
+from fdd.formats import BUILT_IN, installed
+from fdd.formats.plugin import Format
 from fdd.resources import corpus_dir
 
 CORPUS = corpus_dir()
 MANIFEST: list[dict[str, Any]] = tomllib.loads((CORPUS / "manifest.toml").read_text(encoding="utf-8"))["file"]
 NO_FILE = {"manifest.toml", "README.md"}
+FORMATS = installed()[: len(BUILT_IN)]
+"""Those that come with fdd: others bring their own corpus."""
 
 
 @cache
@@ -67,7 +70,8 @@ def test_manifest_names_every_file_once() -> None:
     assert present == set(listed)
 
 
-def test_every_rule_has_a_file_that_fails_it_and_one_that_passes_it() -> None:
+@pytest.mark.parametrize("fmt", FORMATS, ids=lambda fmt: str(fmt.name))
+def test_every_rule_has_a_file_that_fails_it_and_one_that_passes_it(fmt: Format) -> None:
     failed: set[str] = set()
     passed: set[str] = set()
     for entry in MANIFEST:
@@ -76,13 +80,13 @@ def test_every_rule_has_a_file_that_fails_it_and_one_that_passes_it() -> None:
                 failed.add(outcome.rule)
             elif outcome.state is State.PASSED:
                 passed.add(outcome.rule)
-    rules = {rule.id for rule in by_name("fdd000644").catalogue}
+    rules = {rule.id for rule in fmt.catalogue}
     assert rules - failed == set(), "rules without a failing file"
     assert rules - passed == set(), "rules without a passing file"
 
 
-def test_every_clause_is_described_and_every_rule_documented() -> None:
-    fmt = by_name("fdd000644")
+@pytest.mark.parametrize("fmt", FORMATS, ids=lambda fmt: str(fmt.name))
+def test_every_clause_is_described_and_every_rule_documented(fmt: Format) -> None:
     clauses = fmt.description()["clauses"]
     for rule in fmt.catalogue:
         assert rule.clause in clauses, rule.id

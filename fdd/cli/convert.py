@@ -53,8 +53,8 @@ def read_documents(path: str) -> Iterator[Mapping[str, Any]]:
     try:
         with open(0 if path == STDIN else path, encoding="utf-8", closefd=path != STDIN) as stream:
             text = stream.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SourceError(f"{path}: {error}") from error
+    except (OSError, ValueError) as error:
+        raise SourceError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     try:
         document = json.loads(text)
     except ValueError:
@@ -62,22 +62,23 @@ def read_documents(path: str) -> Iterator[Mapping[str, Any]]:
         return
     except RecursionError:
         raise UsageError(f"{path}: not a report of fdd") from None
-    if not isinstance(document, dict):
-        raise UsageError(f"{path}: not a report of fdd")
-    if "reports" in document:
-        yield from document["reports"]
-        yield from ({"set": facts} for facts in document.get("sets", ()))
-    else:
-        yield document
+    several = document.get("reports") if isinstance(document, dict) else None
+    sets = document.get("sets", []) if several is not None else []
+    found = [document] if several is None else several
+    for items in (found, sets):
+        if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+            raise UsageError(f"{path}: not a report of fdd")
+    yield from found
+    yield from ({"set": facts} for facts in sets)
 
 
 def _lines(path: str, text: str) -> Iterator[Mapping[str, Any]]:
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
             document = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"{path}, line {number}: not JSON: {error}") from error
         if not isinstance(document, dict):
             raise UsageError(f"{path}, line {number}: not a report of fdd")

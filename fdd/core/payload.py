@@ -142,20 +142,38 @@ class _PartReader:
             self.part.fault = "bytes are left behind the end of the deflate stream"
             return
         pending: bytes | memoryview = data
-        try:
-            # At the end of the stream zlib may repeat the rest as unconsumed: only ``eof`` tells that it is over.
-            while not inflater.eof:
+        # At the end of the stream zlib may repeat the rest as unconsumed: only ``eof`` tells that it is over.
+        while not inflater.eof:
+            before = inflater.copy()
+            try:
                 piece = inflater.decompress(pending, CHUNK)
-                pending = inflater.unconsumed_tail
-                if piece:
-                    self._take(memoryview(piece))
-                elif not pending:
-                    break
-        except zlib.error as error:
-            self.part.fault = f"damaged deflate stream: {error}"
-            return
+            except zlib.error:
+                self._inflate_to_fault(before, pending)
+                return
+            pending = inflater.unconsumed_tail
+            if piece:
+                self._take(memoryview(piece))
+            elif not pending:
+                break
         if inflater.unused_data:
             self.part.fault = "bytes are left behind the end of the deflate stream"
+
+    def _inflate_to_fault(self, inflater: zlib._Decompress, data: bytes | memoryview) -> None:
+        """Take what comes out in front of a fault, at last byte by byte: zlib drops what a call that fails has made, and
+        how much that is must not depend on how the bytes came in pieces."""
+        position, step = 0, 1 << 12
+        while position < len(data):
+            before = inflater.copy()
+            try:
+                piece = inflater.decompress(data[position : position + step])
+            except zlib.error as error:
+                if step == 1:
+                    self.part.fault = f"damaged deflate stream: {error}"
+                    return
+                inflater, step = before, 1
+                continue
+            self._take(memoryview(piece))
+            position += step
 
     def _take(self, data: memoryview) -> None:
         part = self.part

@@ -13,7 +13,7 @@ from fdd.core.errors import UsageError
 if TYPE_CHECKING:
     from fdd.formats.plugin import Format
 
-BUILT_IN = ("fdd.formats.pytorch.format:FORMAT",)
+BUILT_IN = ("fdd.formats.pytorch.format:FORMAT", "fdd.formats.safetensors.format:FORMAT")
 """Modules and objects, in the order in which they are asked for a kind."""
 
 

@@ -21,9 +21,10 @@ WRITERS = {
     "jsonl": "fdd.report.json_writer:JsonLinesWriter",
     "xml": "fdd.report.xml_writer:XmlWriter",
     "csv": "fdd.report.csv_writer:new_csv_writer",
+    "premis": "fdd.report.premis_writer:PremisWriter",
 }
 """Form -> module and what makes the writer."""
-FILE_SUFFIX = {"text": ".txt", "json": ".json", "jsonl": ".jsonl", "xml": ".xml", "csv": ".csv"}
+FILE_SUFFIX = {"text": ".txt", "json": ".json", "jsonl": ".jsonl", "xml": ".xml", "csv": ".csv", "premis": ".premis.xml"}
 """Ending of the file of one report in `--output-dir`."""
 
 

@@ -23,7 +23,7 @@ SCHEMA = "report-1.0.xsd"
 NAMESPACES: Any = {None: NAMESPACE, "xsi": XSI}
 
 
-class _Bytes(io.RawIOBase):
+class ByteStream(io.RawIOBase):
     """Hands the UTF-8 bytes of lxml on to a text stream; a character cut between two calls waits for its rest."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -42,7 +42,7 @@ class XmlWriter:
     """`report` for a single file, else `reports` around them; sets and a summary come last."""
 
     def __init__(self, stream: TextIO, style: Style) -> None:
-        self._bytes = _Bytes(stream)
+        self._bytes = ByteStream(stream)
         self._style = style
         self._stack = ExitStack()
         self._file: Any = None

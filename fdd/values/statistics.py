@@ -114,7 +114,8 @@ class _FloatCounter:
     def _extremes(self, numbers: Numbers) -> tuple[int, int, int, int]:
         """Least and greatest pattern with a sign, then without."""
         signed = numbers.view(self._signed)
-        return int(signed.min()), int(signed.max()), int(numbers.min()), int(numbers.max())
+        least, greatest = self._numpy.minimum.reduce, self._numpy.maximum.reduce
+        return int(least(signed)), int(greatest(signed)), int(least(numbers)), int(greatest(numbers))
 
     def _has_others(self, signed_least: int, signed_most: int, least: int, most: int) -> bool:
         """Whether there is anything that is not finite."""

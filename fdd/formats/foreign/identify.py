@@ -12,7 +12,6 @@ from fdd.formats.foreign.markup import recognise_markup
 from fdd.formats.foreign.opaque import Mangling, describe_unknown, find_mangling, recognise_zeros
 from fdd.formats.foreign.pointers import recognise_pointer
 from fdd.formats.foreign.protobuf import recognise_onnx, recognise_tensorflow
-from fdd.formats.foreign.safetensors import recognise_safetensors
 from fdd.formats.foreign.signatures import recognise_gguf, recognise_hdf5, recognise_numpy, recognise_other
 from fdd.formats.foreign.text import decode, recognise_plain_text
 from fdd.formats.foreign.torch7 import recognise_torch7
@@ -48,7 +47,6 @@ def _identify(subject: Subject) -> ForeignFacts:
         or recognise_archive(subject, _identify)
         or recognise_gguf(subject)
         or recognise_numpy(subject)
-        or recognise_safetensors(subject)
         or recognise_container(subject, _identify)
         or recognise_hdf5(subject)
         or recognise_torch7(subject)

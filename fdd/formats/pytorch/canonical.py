@@ -150,7 +150,7 @@ class _Comparison:
         self._result = result
         self._alignment = result.alignment
         self._time, self._date = common_time(placed)
-        self._report = Reporter(result, limit)
+        self._report = Reporter(result, limit, source.size)
         self._spots: list[_Spot] = []
         self._window = (0, b"")
         self.position = 0

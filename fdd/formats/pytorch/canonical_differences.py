@@ -114,10 +114,14 @@ class Structure(NamedTuple):
 
 
 class Reporter:
-    """Collects differences up to a limit, and knows whether the file has left the canonical layout."""
+    """Collects differences up to a limit, and knows whether the file has left the canonical layout.
 
-    def __init__(self, result: CanonicalComparison, limit: int) -> None:
+    ``size`` is that of the file: damaged offsets and sizes lead out of it, and no difference lies there.
+    """
+
+    def __init__(self, result: CanonicalComparison, limit: int, size: int) -> None:
         self._result = result
+        self._size = size
         self._limit = limit
         self.moved = False
 
@@ -129,7 +133,8 @@ class Reporter:
             raise EnoughError
         name = owner.record.name if owner is not None else b""
         index = owner.index if owner is not None else None
-        self._result.differences.append(Difference(span, structure, what, name, index, expected, found))
+        start, end = (min(max(0, place), self._size) for place in (span.offset, span.end))
+        self._result.differences.append(Difference(Span(start, end - start), structure, what, name, index, expected, found))
 
     def shift(self, span: Span, structure: str, what: str, owner: Placed | None) -> None:
         """Report that the file leaves the canonical layout here, unless it did so before."""

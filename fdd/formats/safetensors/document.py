@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from fdd.core.source import EDGE
 from fdd.core.span import Span
 from fdd.formats.probe import Probe
 from fdd.formats.safetensors.canonical import first_difference
-from fdd.formats.safetensors.header import LENGTH_BYTES, HeaderFacts, TensorEntry
+from fdd.formats.safetensors.header import HeaderFacts, TensorEntry
 from fdd.formats.safetensors.identify import header_of
 from fdd.formats.safetensors.layout import Layout, lay_out
 from fdd.pickles import looks_like_pickle
@@ -28,7 +29,6 @@ _MOST_DIMENSIONS = 1_000
 """Longer shapes, which no library can hold, get no strides: their numbers would grow without bound."""
 _CLOSING_RULES = ("ST-HDR-001", "ST-HDR-002", "ST-HDR-003", "ST-HDR-005")
 """The rules one of which fails where the object of the header does not come to its end."""
-_LENGTH_RULES = ("ST-HDR-001", *_CLOSING_RULES)
 _OFFSET_RULES = ("ST-TEN-001", "ST-TEN-002", "ST-TEN-006")
 """The rules one of which fails where a tensor has no offsets."""
 
@@ -38,7 +38,7 @@ class OddBools(NamedTuple):
 
     entry: TensorEntry
     span: Span
-    count: int
+    odd: int
 
 
 class OtherReading(NamedTuple):
@@ -132,7 +132,7 @@ def _state_evidence(document: SafetensorsDocument) -> None:
     if not text.closed:
         evidence["extent"] = inventory
     else:
-        evidence["extent"] = COMPLETE if known else _blocked("withheld", _LENGTH_RULES)
+        evidence["extent"] = COMPLETE if known else _blocked("withheld", _CLOSING_RULES)
     if evidence["extent"] is not COMPLETE:
         evidence["layout"] = evidence["extent"]
     elif any(entry.begin is None for entry in text.entries):
@@ -151,7 +151,7 @@ def _comparable(header: HeaderFacts) -> bool:
     """Whether the header holds nothing that the writer of the library cannot put there."""
     text = header.text
     whole = all(entry.word is not None and entry.shape is not None and not entry.unknown for entry in text.entries)
-    return whole and not (text.duplicates or text.surrogates or text.not_text or text.not_utf8)
+    return whole and not (text.duplicates or text.surrogates or text.not_text or text.no_object or text.not_utf8)
 
 
 def _find_other_readings(document: SafetensorsDocument, probe: Probe) -> None:
@@ -180,8 +180,9 @@ def _reading_of(head: bytes, tail: bytes) -> str | None:
     return "a pickle" if looks_like_pickle(head) else None
 
 
-def read_payloads(document: SafetensorsDocument, algorithms: tuple[str, ...]) -> None:
-    """Digests of the file and of every record in one read; bool tensors are looked through on the way."""
+def read_payloads(document: SafetensorsDocument, algorithms: tuple[str, ...], watched: Iterable[Part] = ()) -> None:
+    """Digests of the file and of every record in one read; bool tensors are looked through on the way. ``watched`` are
+    parts of others that are filled in the same read."""
     parts = [(record, Part(record.span, algorithms=algorithms)) for record in document.records if record.span is not None]
     by_record = {id(record): part for record, part in parts}
     taps: list[tuple[TensorEntry, Span, BoolTap]] = []
@@ -190,23 +191,9 @@ def read_payloads(document: SafetensorsDocument, algorithms: tuple[str, ...]) ->
             tap = BoolTap()
             by_record[id(record)].taps = (tap,)
             taps.append((entry, record.span, tap))
-    document.digests = read_payload(document.source, (part for _, part in parts), algorithms)
+    document.digests = read_payload(document.source, [*(part for _, part in parts), *watched], algorithms)
     for record, part in parts:
         record.computed_crc32 = part.crc32
         record.digests = part.digests
-    document.odd_bools = [
-        OddBools(entry, Span(span.offset + tap.first, 1), tap.count) for entry, span, tap in taps if tap.count
-    ]
+    document.odd_bools = [OddBools(entry, Span(span.offset + tap.first, 1), tap.count) for entry, span, tap in taps if tap.count]
     document.evidence["payload"] = COMPLETE if document.layout is not None else document.evidence["layout"]
-
-
-def data_span(entry: TensorEntry, header: HeaderFacts) -> Span | None:
-    """Where the bytes of a tensor lie, or would lie if the file went on that far."""
-    if header.data_start is None or entry.begin is None or entry.byte_count is None:
-        return None
-    return Span(header.data_start + entry.begin, entry.byte_count)
-
-
-def first_bytes() -> Span:
-    """The place of the length."""
-    return Span(0, LENGTH_BYTES)

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from fdd.core.model import Document, EmbeddedSource, Identification, Record
+from fdd.core.payload import Part
 from fdd.core.rule import Catalogue
+from fdd.core.source import ByteSource, SliceSource
 from fdd.formats.probe import Probe
 from fdd.formats.safetensors import identify as identification_step
 from fdd.formats.safetensors.document import SafetensorsDocument
 from fdd.formats.segments import Segment
 from fdd.limits import Limits
-from fdd.tensors.model import Tensor
+from fdd.tensors.model import Storage, Tensor
 
 
 class Safetensors:
@@ -47,11 +49,11 @@ class Safetensors:
 
         return open_document(probe, identification)
 
-    def read_payload(self, document: Document, algorithms: tuple[str, ...]) -> None:
+    def read_payload(self, document: Document, algorithms: tuple[str, ...], watched: Iterable[Part] = ()) -> None:
         """Digests of the file and of every record, in one read."""
         from fdd.formats.safetensors.document import read_payloads
 
-        read_payloads(cast(SafetensorsDocument, document), algorithms)
+        read_payloads(cast(SafetensorsDocument, document), algorithms, watched)
 
     def properties(self, document: Document) -> dict[str, Any]:
         """Technical metadata, see :mod:`fdd.formats.safetensors.properties`."""
@@ -82,6 +84,20 @@ class Safetensors:
     def tensors(self, document: Document) -> Iterable[Tensor]:
         """The tensors, in the order of the header."""
         return cast(SafetensorsDocument, document).tensors
+
+    def has_all_tensors(self, document: Document) -> bool:
+        """Whether the header was read to its end, and every tensor has a type, a shape and offsets."""
+        from fdd.formats.safetensors.parts import has_all_tensors
+
+        return has_all_tensors(cast(SafetensorsDocument, document))
+
+    def payload(self, document: Document, storage: Storage, limits: Limits) -> ByteSource | None:
+        """The part of the data that the tensor owns, as far as it is in the file."""
+        return SliceSource(document.source, storage.span) if storage.span is not None else None
+
+    def byte_order(self, document: Document, storage: Storage) -> str | None:
+        """Little-endian, whichever machine wrote the file."""
+        return "little"
 
 
 FORMAT = Safetensors()

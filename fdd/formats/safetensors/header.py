@@ -26,6 +26,7 @@ FIELDS = ("dtype", "shape", "data_offsets")
 _FIRST_WINDOW = 1 << 20
 _MOST_PADDING = 1 << 20
 _JSON_WHITESPACE = b" \t\n\r"
+_KIND_WORDS = {"object": "an object", "array": "a list", "string": "a text", "number": "a number"}
 
 
 @dataclass(slots=True)
@@ -82,9 +83,10 @@ class HeaderText:
     text: bytes
     entries: list[TensorEntry] = field(default_factory=list)
     metadata: dict[str, str] | None = None
-    metadata_span: Span | None = None
     not_text: list[tuple[str, Span, str]] = field(default_factory=list)
-    """What is no text in the metadata: key, place, and what stands there; an empty key means all of it."""
+    """What is no text in the metadata: key, place, and what stands there."""
+    no_object: tuple[Span, str] | None = None
+    """Metadata that are no object: place, and what stands there."""
     duplicates: list[tuple[str, Span]] = field(default_factory=list)
     surrogates: list[tuple[str, Span]] = field(default_factory=list)
     fault: tuple[str, Span, str] | None = None
@@ -226,19 +228,19 @@ def _only_the_object(text: HeaderText) -> HeaderText:
 
 
 def _length_by_votes(source: ByteSource, text: HeaderText) -> int | None:
-    """The length with which the data end where the file does, if between object and data there are only spaces."""
+    """The length with which the data end where the file does, if what then lies between object and data is padding: none,
+    or spaces up to a multiple of 8."""
     if text.object_end is None:
         return None
     length = source.size - LENGTH_BYTES - text.data_end
     gap = Span(text.object_end, LENGTH_BYTES + length - text.object_end)
-    if not 0 <= gap.length <= _MOST_PADDING or (gap.length >= ALIGNMENT and not _aligned(length)):
+    if not 0 <= gap.length <= _MOST_PADDING or (gap.length and not _aligned(length)):
         return None
     return length if not source.read_at(*gap).strip(b" ") else None
 
 
 def _take_member(found: HeaderText, member: Member) -> None:
     if member.key == METADATA:
-        found.metadata_span = _span(member.start, member.value.end)
         _take_metadata(found, member.value)
     else:
         found.entries.append(_entry(member))
@@ -246,7 +248,7 @@ def _take_member(found: HeaderText, member: Member) -> None:
 
 def _take_metadata(found: HeaderText, value: Value) -> None:
     if value.kind != "object":
-        found.not_text.append(("", _span(value.start, value.end), _what(value)))
+        found.no_object = (_span(value.start, value.end), _what(value))
         return
     found.metadata = found.metadata or {}
     for member in value.data:
@@ -258,7 +260,7 @@ def _take_metadata(found: HeaderText, value: Value) -> None:
 
 def _what(value: Value) -> str:
     """What a value is, for a message."""
-    return str(value.data) if value.kind == "literal" else {"object": "an object", "array": "a list"}.get(value.kind, "a number")
+    return str(value.data) if value.kind == "literal" else _KIND_WORDS[value.kind]
 
 
 def _entry(member: Member) -> TensorEntry:

@@ -65,7 +65,7 @@ def looks_like_safetensors(head: bytes, size: int) -> bool:
     opened = body[:_MOST_SPACES].lstrip(b" \t\n\r").startswith(b"{")
     words = sum(word in body for word in _WORDS) + 2 * (_METADATA in body)
     if possible and opened:
-        return words > 0 or (length == size - LENGTH_BYTES and body[:length].strip(b" ") == b"{}")
+        return words > 0 or (length == size - LENGTH_BYTES and body[:length].strip(b" \t\n\r") == b"{}")
     return words >= 2 and (possible or opened)
 
 

@@ -16,9 +16,7 @@ def segments_of(document: SafetensorsDocument) -> list[Segment]:
     behind = header.behind_object
     if behind is not None:
         owned.append(Segment("padding", behind))
-    owned += [
-        Segment("data", record.span, record.name) for _, record in document.tensor_records if record.span is not None
-    ]
+    owned += [Segment("data", record.span, record.name) for _, record in document.tensor_records if record.span is not None]
     return partition(owned, document.size)
 
 
@@ -32,3 +30,10 @@ def is_orderly(document: SafetensorsDocument) -> bool:
         and document.evidence["layout"].state == "complete"
         and not (layout.holes or layout.overlaps or layout.misplaced or layout.cut or layout.trailing.length)
     )
+
+
+def has_all_tensors(document: SafetensorsDocument) -> bool:
+    """Whether the header was read to its end, names no tensor twice, and describes each of them."""
+    text = document.header.text
+    described = all(entry.word is not None and entry.shape is not None and entry.begin is not None for entry in text.entries)
+    return text.closed and described and not text.duplicates

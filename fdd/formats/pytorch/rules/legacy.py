@@ -195,28 +195,28 @@ def _system(document: TorchDocument) -> tuple[PickleRecord | None, dict[str, Val
     axis="valid",
     level="warning",
     clause="legacy.head",
-    kinds=LEGACY,
-    needs=("stream",),
+    kinds=OLDER,
+    needs=("pickle",),
     per="place",
-    title="All five pickles have one protocol.",
+    title="All pickles of the file have one protocol.",
     message="the {part} is pickled with protocol {found}, the others with {usual}",
     remedy="Compare with another copy. The part can be read; but torch.save uses one protocol for all.",
 )
 def protocols_mixed(document: TorchDocument) -> Iterator[Violation]:
-    """Why it matters: one call of torch.save writes all five. A part of its own protocol is damaged or was put in later.
+    """Why it matters: one call of torch.save writes all of them. A part of its own protocol is damaged or was put in later.
 
     References: format.md 4.1.
     """
-    pickles = stream_of(document).pickles
+    pickles = [pickle for pickle in document.judged_pickles() if pickle.facts.opcode_count]
     # Without PROTO it is 0 or 1, and short pickles look alike in both.
     protocols = [max(1, pickle.facts.protocol) for pickle in pickles]
     usual = max(protocols, key=protocols.count, default=0)
     for pickle, protocol in zip(pickles, protocols, strict=True):
         if protocol != usual and pickle.facts.protocols:
             place = pickle.place(pickle.facts.protocols[0][0], 2)
-            yield at(place, record=pickle.record, part=PART_NAMES[pickle.role], found=protocol, usual=usual)
+            yield at(place, record=pickle.record, part=PART_NAMES.get(pickle.role, pickle.role), found=protocol, usual=usual)
         elif protocol != usual:
-            yield at(pickle.span, record=pickle.record, part=PART_NAMES[pickle.role], found="0 or 1", usual=usual)
+            yield at(pickle.span, record=pickle.record, part=PART_NAMES.get(pickle.role, pickle.role), found="0 or 1", usual=usual)
 
 
 @rule(

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reports of the whole corpus, made once for all tests of a process, and files with names that want to do harm."""
+
+from __future__ import annotations
+
+import io
+import json
+import tomllib
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import jsonschema
+
+import fdd
+from corpus.build.kit import archive, eager, eager_records, ordered_dict, tensor, with_serialization_id
+from fdd import api
+from fdd.core.report import Report
+from fdd.report import Style, Summary, new_writer
+from fdd.resources import corpus_dir, schema_path
+
+CORPUS = corpus_dir()
+ENTRIES: list[dict[str, Any]] = tomllib.loads((CORPUS / "manifest.toml").read_text(encoding="utf-8"))["file"]
+PATHS: list[str] = [entry["path"] for entry in ENTRIES]
+SCHEMA = jsonschema.Draft202012Validator(json.loads(schema_path("report.schema.json").read_text(encoding="utf-8")))
+HOSTILE = "\x1b[2J\x1b]0;owned\x07\n\r\u202eevil\u2066\u200b\u2028\x9b31m"
+"""Clears the screen, sets its title, breaks the line, turns the direction, hides, and colours."""
+
+
+@cache
+def report_on(path: str) -> Report:
+    """The report on a file of the corpus, at full depth."""
+    entry = next(entry for entry in ENTRIES if entry["path"] == path)
+    return fdd.validate(str(CORPUS / path), name=entry.get("name"))
+
+
+def corpus_reports() -> list[Report]:
+    return [report_on(path) for path in PATHS]
+
+
+@cache
+def hostile_file() -> bytes:
+    """Keys, storages and records whose names are :data:`HOSTILE`."""
+    value = ordered_dict([(HOSTILE, tensor([1.0])), (f"{HOSTILE}\ud800", tensor([2.0])), ("epoch", HOSTILE)])
+    records = [*eager_records(value), (f"extra/{HOSTILE}", b"?"), (HOSTILE * 12, b"?")]
+    return archive(with_serialization_id(records), "archive")
+
+
+@cache
+def hostile_reports() -> tuple[Report, ...]:
+    """Every kind of report on them."""
+    name = f"{HOSTILE}.pt"
+    return (
+        fdd.validate(hostile_file(), name=name),
+        fdd.extract(hostile_file(), name=name),
+        api.identify_report(hostile_file(), name=name),
+        fdd.validate(HOSTILE.encode(), name=name),
+        api.error_report(f"dir/{name}", HOSTILE),
+    )
+
+
+def good_file() -> bytes:
+    """A valid file."""
+    return eager(ordered_dict([("a", tensor([1.0, 2.0]))]))
+
+
+def written(form: str, reports: Iterable[Report], sets: Iterable[dict[str, Any]] = (), **style: Any) -> str:
+    """What the writer of a form makes of reports."""
+    stream = io.StringIO()
+    writer = new_writer(form, stream, Style(**style))
+    summary = Summary()
+    writer.begin()
+    for report in reports:
+        writer.write(report)
+        summary.add(report)
+    for facts in sets:
+        writer.write_set(facts)
+    writer.end(summary)
+    return stream.getvalue()
