@@ -14,6 +14,7 @@ COMMANDS = {
     "validate": "judge each path: verdict, safety, findings",
     "extract": "technical metadata of each path, without judgement",
     "convert": "write stored reports in another form",
+    "archivematica": "answer in the form that Archivematica's commands expect",
     "fixity": "record every byte of files, and verify them later",
     "sources": "write the source texts inside a file out for reading",
     "rules": "list the rules, or show one",

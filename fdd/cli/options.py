@@ -72,6 +72,7 @@ def add_form_options(parser: argparse.ArgumentParser) -> None:
     )
     premis.add_argument("--premis-puid", action="store_true", help="name the ZIP container as a format too")
     premis.add_argument("--premis-prefix", metavar="TEXT", default="", help="in front of original names, such as objects/")
+    premis.add_argument("--mets-references", metavar="DIR", help="METS: PREMIS as files in DIR, referred to (E-ARK)")
     premis.add_argument("--created", metavar="DATE", help="when the file was made, if you know it")
 
 

@@ -46,7 +46,7 @@ def _outcome(rule: Rule, document: Document, findings_per_rule: int) -> Outcome:
             violations.extend(rule.check(document))
         finally:
             # A violation found before a fault stands; so does the fault if telling of the violation is what fails.
-            findings = tuple(_findings(rule, violations, findings_per_rule))
+            findings = tuple(_findings(rule, violations, findings_per_rule)) if violations else ()
     except LimitExceeded as error:
         stopped = Evidence("partial", Reason.LIMIT, detail=str(error))
     except SourceError as error:

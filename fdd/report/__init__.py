@@ -22,9 +22,18 @@ WRITERS = {
     "xml": "fdd.report.xml_writer:XmlWriter",
     "csv": "fdd.report.csv_writer:new_csv_writer",
     "premis": "fdd.report.premis_writer:PremisWriter",
+    "mets": "fdd.report.mets_writer:MetsWriter",
 }
 """Form -> module and what makes the writer."""
-FILE_SUFFIX = {"text": ".txt", "json": ".json", "jsonl": ".jsonl", "xml": ".xml", "csv": ".csv", "premis": ".premis.xml"}
+FILE_SUFFIX = {
+    "text": ".txt",
+    "json": ".json",
+    "jsonl": ".jsonl",
+    "xml": ".xml",
+    "csv": ".csv",
+    "premis": ".premis.xml",
+    "mets": ".mets.xml",
+}
 """Ending of the file of one report in `--output-dir`."""
 
 

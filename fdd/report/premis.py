@@ -116,18 +116,22 @@ def new_object(kind: str) -> Element:
 class PremisBuilder:
     """The objects, events and agent that one report gives."""
 
-    def __init__(self, report: Report, options: PremisOptions) -> None:
+    def __init__(self, report: Report, options: PremisOptions, taken: set[str]) -> None:
+        """``taken`` are the identifiers of files in the same document: a second copy of the same bytes gets its own."""
         self.report = report
         self.options = options
+        self._fresh: dict[str, str] = {}
+        self._base = report.digests.get("sha256") or f"{report.file.get('path', '')}:{report.file.get('size', '')}"
+        if self._identifier("") in taken:
+            self._base += f"@{report.file.get('path', '')}#{len(taken)}"
         self.file_id = self._identifier("")
+        taken.add(self.file_id)
         self.agent_id = agent_id(report.tool)
 
     def _identifier(self, part: str) -> str:
         if self.options.identifiers == "uuid4":
-            return str(uuid.uuid4())
-        report = self.report
-        base = report.digests.get("sha256") or f"{report.file.get('path', '')}:{report.file.get('size', '')}"
-        return str(uuid.uuid5(PROJECT, f"{base}/{part}" if part else base))
+            return self._fresh.setdefault(part, str(uuid.uuid4()))
+        return str(uuid.uuid5(PROJECT, f"{self._base}/{part}" if part else self._base))
 
     @property
     def original_name(self) -> str:
@@ -138,7 +142,7 @@ class PremisBuilder:
     def objects(self) -> Iterator[Element]:
         """The file, and its bitstreams."""
         bitstreams = self._bitstream_records()
-        identifiers = [self._identifier(record["name"]) for record in bitstreams]
+        identifiers = [self._identifier(f"{record['name']}@{record['offset']}") for record in bitstreams]
         events = [identifier for identifier, _ in self._event_rows()]
         yield self._file(identifiers, events)
         dtypes = {tensor["record"]: tensor["dtype"] for tensor in _flat(self.report.tensors) if tensor.get("record")}
@@ -305,7 +309,9 @@ class PremisBuilder:
     def events(self) -> Iterator[Element]:
         """What was done with the file, and how it ended."""
         members = (
-            [self._identifier(record["name"]) for record in self._bitstream_records()] if self.options.links == "all" else []
+            [self._identifier(f"{record['name']}@{record['offset']}") for record in self._bitstream_records()]
+            if self.options.links == "all"
+            else []
         )
         for identifier, kind in self._event_rows():
             event = etree.Element(f"{{{PREMIS}}}event", nsmap=NAMESPACES)

@@ -41,6 +41,7 @@ class PremisWriter:
         self._waiting = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115  (closed with the stack)
         self._tool: Mapping[str, Any] = {}
         self._ids: dict[str, str] = {}
+        self._taken: set[str] = set()
 
     def begin(self) -> None:
         self._stack.enter_context(self._waiting)
@@ -50,7 +51,7 @@ class PremisWriter:
         self._stack.enter_context(self._file.element(f"{{{PREMIS}}}premis", attrib=attributes, nsmap=NAMESPACES))
 
     def write(self, report: Report) -> None:
-        builder = PremisBuilder(report, self._options)
+        builder = PremisBuilder(report, self._options, self._taken)
         self._tool = report.tool
         path = report.file.get("path")
         if path is not None:

@@ -52,7 +52,7 @@ class XmlWriter:
         self._file = self._stack.enter_context(etree.xmlfile(self._bytes, encoding="utf-8", close=False))
         self._file.write_declaration()
         if not self._style.single:
-            self._stack.enter_context(self._file.element(tag("reports"), nsmap=NAMESPACES, **{"version": "1.0"}))
+            self._stack.enter_context(self._file.element(tag("reports"), nsmap=NAMESPACES, version="1.0"))
 
     def write(self, report: Report) -> None:
         self._file.write(report_element(report, verbose=self._style.verbose, brief=self._style.brief))

@@ -8,6 +8,7 @@ published sources.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable
 from typing import NamedTuple
@@ -101,18 +102,11 @@ _TOOLS: tuple[tuple[str, str, Callable[[_Entry], bool]], ...] = (
     ("Python's zipfile", "version 2.0 on Unix, without extra fields", _is_python),
     ("a Windows tool (Explorer or .NET)", "version 2.0 on MS-DOS or Windows, without extra fields", _is_windows),
 )
-_LEFTOVERS: tuple[tuple[str, Callable[[str], bool]], ...] = (
-    (
-        "macOS",
-        lambda name: name.startswith("__MACOSX/") or name.rpartition("/")[2] == ".DS_Store" or _base(name).startswith("._"),
-    ),
-    ("Windows", lambda name: _base(name).lower() in ("thumbs.db", "desktop.ini")),
-    ("Linux", lambda name: _base(name).endswith("~") or _base(name) == ".directory"),
+_LEFTOVERS = (
+    ("macOS", re.compile(r"__MACOSX/.*|(?:.*/)?(?:\.DS_Store|\._[^/]*)/?", re.DOTALL)),
+    ("Windows", re.compile(r"(?:.*/)?(?:thumbs\.db|desktop\.ini)", re.DOTALL | re.IGNORECASE)),
+    ("Linux", re.compile(r"(?:.*/)?(?:[^/]*~|\.directory)", re.DOTALL)),
 )
-
-
-def _base(name: str) -> str:
-    return name.rstrip("/").rpartition("/")[2]
 
 
 def find_packers(facts: ZipFacts) -> list[Packer]:
@@ -134,7 +128,7 @@ def _foreign(entry: _Entry) -> bool:
 
     One of the two signs alone can be damage.
     """
-    return entry.host in _HOSTS and entry.version >= 10 and EXTRA_PADDING not in entry.extras
+    return entry.version >= 10 and entry.host in _HOSTS and EXTRA_PADDING not in entry.extras
 
 
 def _tool(entry: _Entry) -> tuple[str, str]:
@@ -154,12 +148,13 @@ def find_leftovers(document: TorchDocument) -> list[Leftovers]:
     """Records that systems or people's tools add to folders."""
     facts = document.zip
     assert facts is not None
-    found: list[Leftovers] = []
-    for system, test in _LEFTOVERS:
-        rows = [row for row in facts.records if row.entry is not None and test(decode_name(row.name))]
-        if rows and rows[0].entry is not None:
-            found.append(Leftovers([decode_name(row.name) for row in rows], system, rows[0].entry.span))
-    return found
+    found: dict[str, Leftovers] = {}
+    for record in facts.records:
+        name = decode_name(record.name)
+        system = next((system for system, pattern in _LEFTOVERS if pattern.fullmatch(name)), None)
+        if system is not None and record.entry is not None:
+            found.setdefault(system, Leftovers([], system, record.entry.span)).names.append(name)
+    return list(found.values())
 
 
 def is_flattened(document: TorchDocument) -> bool:

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fdd archivematica identify|validate|characterize|policy PATH`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from fdd import api
+from fdd.adapters.archivematica import identification_answer, literal, policy_answer, validation_answer
+from fdd.cli.exits import Exit
+from fdd.cli.options import new_parser
+from fdd.cli.output import output_stream
+from fdd.core.errors import SourceError
+from fdd.core.finding import Verdict
+from fdd.core.text import printable
+
+
+def run(argv: Sequence[str]) -> Exit:
+    """Answer one question of Archivematica about one file: exit 0 with an answer, 1 where there is none."""
+    parser = new_parser("archivematica", "Answer in the form that commands of Archivematica's registry expect.")
+    parser.add_argument("question", choices=("identify", "validate", "characterize", "policy"))
+    parser.add_argument("path", metavar="PATH")
+    parser.add_argument("--name", metavar="ORIGINAL", help="the file's own name, where the path has lost it")
+    arguments = parser.parse_args(argv)
+    try:
+        answer = _answer(arguments.question, arguments.path, arguments.name)
+    except SourceError as error:
+        print(f"fdd archivematica: {printable(arguments.path, 4096)}: {error}", file=sys.stderr)
+        return Exit.BAD
+    if answer is None:
+        print(f"fdd archivematica: {printable(arguments.path, 4096)}: could not decide", file=sys.stderr)
+        return Exit.BAD
+    with output_stream(None) as stream:
+        stream.write(answer + "\n")
+    return Exit.GOOD
+
+
+def _answer(question: str, path: str, name: str | None) -> str | None:
+    if question == "identify":
+        return identification_answer(api.identify_report(path, name=name))
+    if question == "characterize":
+        from lxml import etree
+
+        from fdd.report.xml_writer import report_element
+
+        element = report_element(api.extract(path, name=name), brief=False)
+        return etree.tostring(element, encoding="utf-8", xml_declaration=True).decode("utf-8")
+    report = api.validate(path, name=name)
+    if report.verdict is Verdict.UNDETERMINED:
+        return None
+    return literal(validation_answer(report) if question == "validate" else policy_answer(report))
