@@ -56,19 +56,23 @@ def load(path: Path) -> Any:
         return torch.load(path, map_location="cpu", weights_only=True)
 
 
-def loaded_tensors(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+def loaded_tensors(value: Any) -> Iterator[tuple[str, Any]]:
     """(name, tensor) of a loaded object, by the naming of the contract, found anew here."""
     import torch
 
-    if isinstance(value, torch.Tensor):
-        yield "/".join(path), value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            text = key.replace("~", "~0").replace("/", "~1") if isinstance(key, str) else str(key)
-            yield from loaded_tensors(item, (*path, text))
-    elif isinstance(value, (list, tuple)):
-        for index, item in enumerate(value):
-            yield from loaded_tensors(item, (*path, str(index)))
+    waiting: list[tuple[Any, tuple[Any, ...]]] = [(value, ())]
+    while waiting:
+        value, path = waiting.pop()
+        if isinstance(value, torch.Tensor):
+            yield "/".join(_part(key) for key in path), value
+        elif isinstance(value, dict):
+            waiting += ((item, (*path, key)) for key, item in value.items())
+        elif isinstance(value, (list, tuple)):
+            waiting += ((item, (*path, index)) for index, item in enumerate(value))
+
+
+def _part(key: object) -> str:
+    return key.replace("~", "~0").replace("/", "~1") if isinstance(key, str) else str(key)
 
 
 def compare(path: Path) -> tuple[int, list[str]] | None:

@@ -42,20 +42,22 @@ class _Group:
     members: set[str] = field(default_factory=set)
     expected: set[str] = field(default_factory=set)
     patterns: set[tuple[str, int]] = field(default_factory=set)
+    listed: bool = False
+    """Whether the members are announced by name, so that others are too many."""
 
     def to_dict(self) -> dict[str, Any]:
         expected = self.expected | {
             pattern.replace("\0", f"{number:05}") for pattern, total in self.patterns for number in range(1, total + 1)
         }
         missing = sorted(name for name in expected - self.members if not os.path.lexists(os.path.join(self.folder, name)))
-        extra = sorted(self.members - expected) if expected else []
+        extra = sorted(self.members - expected) if self.listed else []
         return {
             "kind": self.kind,
             "root": safe_path(self.root),
             "members": [safe_path(name) for name in sorted(self.members)],
             "missing": [safe_path(name) for name in missing],
             "extra": [safe_path(name) for name in extra],
-            "complete": not missing and bool(expected),
+            "complete": self.listed and not missing,
         }
 
 
@@ -85,6 +87,7 @@ class SetCollector:
         group.members.add(shard.group())
         total = int(shard["total"])
         if total <= MOST_EXPECTED:
+            group.listed = True
             group.patterns.add((f"{shard['stem']}-\0-of-{shard['total']}{shard['suffix']}", total))
 
     def _index(self, folder: str, name: str) -> None:
@@ -100,6 +103,7 @@ class SetCollector:
         files = {value for value in mapping.values() if isinstance(value, str) and os.path.basename(value) == value}
         group = self._group("sharded-model", folder, name.removesuffix(INDEX_SUFFIX))
         if len(files) <= MOST_EXPECTED:
+            group.listed = True
             group.expected |= files
 
     def _checkpoint(self, folder: str, name: str, report: Report) -> None:
@@ -107,8 +111,9 @@ class SetCollector:
         group.members.add(name)
         group.expected.add(CHECKPOINT_INDEX)
         details = report.identification.details if report.identification is not None else {}
-        if name == CHECKPOINT_INDEX:
-            group.expected |= {text for text in details.get("shard_files", ()) if os.path.basename(text) == text}
+        if name == CHECKPOINT_INDEX and "shard_files" in details:
+            group.listed = True
+            group.expected |= {text for text in details["shard_files"] if os.path.basename(text) == text}
 
     def sets(self) -> Iterator[dict[str, Any]]:
         """The sets, sorted by place; single files that only look like a part of one are sets too, with what they lack."""

@@ -302,7 +302,9 @@ class _Parts:
         if len(head) < NUMBER or dimensions < 0 or length > cursor.left - NUMBER:
             return None
         if any(head[4:]):
-            self._state("unused", Span(cursor.position + 4, 4), cursor, "the unused bytes behind a number of dimensions are not zero")
+            self._state(
+                "unused", Span(cursor.position + 4, 4), cursor, "the unused bytes behind a number of dimensions are not zero"
+            )
         data = self._document.source.read_at(cursor.position + NUMBER, length)
         cursor.position += NUMBER + length
         values = [int.from_bytes(data[at : at + NUMBER], "little", signed=True) for at in range(0, length, NUMBER)]

@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tells safetensors by its structure: there is no signature, and the first byte may be any character.
 
-Damage to the length, or to one of the words of the format, does not take the kind away; damage to both does.
+Damage to the length, or to one of the keys of the format, does not take the kind away; damage to both does.
 """
 
 from __future__ import annotations
 
 import os
+import re
 
 from fdd.core.model import Basis, Identification
 from fdd.formats.probe import Probe
-from fdd.formats.safetensors.header import LENGTH_BYTES, LONGEST_HEADER, METADATA, HeaderFacts, read_header
+from fdd.formats.safetensors.header import FIELDS, LENGTH_BYTES, LONGEST_HEADER, METADATA, HeaderFacts, read_header
 
 FORMAT = "safetensors"
 NAME = "Safetensors"
 EXTENSION = ".safetensors"
-_WORDS = (b'"dtype"', b'"shape"', b'"data_offsets"')
-_METADATA = f'"{METADATA}"'.encode()
+_KEYS = tuple(re.compile(rb'"%s"\s*:' % key.encode()) for key in FIELDS)
+_METADATA = re.compile(rb'"%s"\s*:' % METADATA.encode())
 _MOST_SPACES = 64
 _NOTE = "safetensors.header"
 
@@ -55,7 +56,7 @@ def header_of(probe: Probe) -> HeaderFacts:
 def looks_like_safetensors(head: bytes, size: int) -> bool:
     """Whether the first 64 KiB of a file of ``size`` bytes are the beginning of a safetensors file, also a damaged one.
 
-    Of the three signs, a possible length, an opening brace, and words of the format, one may be damaged.
+    Of the three signs, a possible length, an opening brace, and keys of the format, one may be damaged.
     """
     length = int.from_bytes(head[:LENGTH_BYTES], "little")
     body = head[LENGTH_BYTES:]
@@ -63,10 +64,10 @@ def looks_like_safetensors(head: bytes, size: int) -> bool:
         return False
     possible = 2 <= length <= LONGEST_HEADER
     opened = body[:_MOST_SPACES].lstrip(b" \t\n\r").startswith(b"{")
-    words = sum(word in body for word in _WORDS) + 2 * (_METADATA in body)
+    keys = sum(key.search(body) is not None for key in _KEYS) + 2 * (_METADATA.search(body) is not None)
     if possible and opened:
-        return words > 0 or (length == size - LENGTH_BYTES and body[:length].strip(b" \t\n\r") == b"{}")
-    return words >= 2 and (possible or opened)
+        return keys > 0 or (length == size - LENGTH_BYTES and body[:length].strip(b" \t\n\r") == b"{}")
+    return keys >= 2 and (possible or opened)
 
 
 def _extension_matches(base_name: str) -> bool | None:

@@ -81,7 +81,7 @@ class JsonText:
         self.position = 0
         self.duplicates: list[Place] = []
         self.surrogates: list[Place] = []
-        self._token = 0
+        self._before = self._token = 0
         self._values_left = most_values
 
     def skip_whitespace(self) -> None:
@@ -91,9 +91,9 @@ class JsonText:
         self.position = match.end()
 
     def fault(self, code: str, text: str) -> Stopped:
-        """The fault at the present place. It reaches back to the token before: a text without its closing mark swallows
-        what follows, and shows only behind the next one."""
-        return Stopped(TextFault(code, min(self._token, self.position), min(self.position + 1, len(self.text)), text))
+        """The fault at the present place. It reaches back over two tokens: a text without its closing mark swallows what
+        follows, and a bracket in place of a brace shows only behind the first key."""
+        return Stopped(TextFault(code, min(self._before, self.position), min(self.position + 1, len(self.text)), text))
 
     def unexpected(self, wanted: str) -> Stopped:
         """The fault of a byte that is not what has to stand there."""
@@ -158,7 +158,7 @@ class JsonText:
         self._take(self.position + 1)
 
     def _take(self, end: int) -> None:
-        self._token, self.position = self.position, end
+        self._before, self._token, self.position = self._token, self.position, end
 
     def _closes(self, mark: bytes) -> bool:
         self.skip_whitespace()

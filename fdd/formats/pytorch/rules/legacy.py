@@ -216,7 +216,9 @@ def protocols_mixed(document: TorchDocument) -> Iterator[Violation]:
             place = pickle.place(pickle.facts.protocols[0][0], 2)
             yield at(place, record=pickle.record, part=PART_NAMES.get(pickle.role, pickle.role), found=protocol, usual=usual)
         elif protocol != usual:
-            yield at(pickle.span, record=pickle.record, part=PART_NAMES.get(pickle.role, pickle.role), found="0 or 1", usual=usual)
+            yield at(
+                pickle.span, record=pickle.record, part=PART_NAMES.get(pickle.role, pickle.role), found="0 or 1", usual=usual
+            )
 
 
 @rule(

@@ -67,7 +67,10 @@ def entry_field_missing(document: SafetensorsDocument) -> Iterator[Violation]:
     """
     for entry in entries(document):
         if entry.missing:
-            yield on(entry, entry.span, names=", ".join(entry.missing))
+            # Where nothing of a tensor is there, it may be none: the key of the metadata may be damaged.
+            key = entry.key_span.offset
+            place = entry.span if entry.places else Span(key, entry.span.end - key)
+            yield on(entry, place, names=", ".join(entry.missing))
 
 
 @rule(
