@@ -7,6 +7,7 @@ JSON padded with spaces, then the values. Offsets in the header count from the f
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from fdd.core.source import ByteSource
@@ -26,6 +27,13 @@ FIELDS = ("dtype", "shape", "data_offsets")
 _FIRST_WINDOW = 1 << 20
 _MOST_PADDING = 1 << 20
 _JSON_WHITESPACE = b" \t\n\r"
+_S = rb"[ \t\n\r]*+"
+_N = rb"(?:0|[1-9][0-9]{0,17})(?![0-9])"
+_REGULAR = re.compile(
+    rb"\{_S_\"dtype\"_S_:_S_(\"[A-Z0-9_]++\")_S_,_S_\"shape\"_S_:_S_(\[_S_(?:_N_(?:_S_,_S__N_){0,15})?_S_\])_S_,_S_"
+    rb"\"data_offsets\"_S_:_S_(\[_S_(_N_)_S_,_S_(_N_)_S_\])_S_\}".replace(b"_S_", _S).replace(b"_N_", _N)
+)
+"""The description of a tensor as every known writer puts it: found in one step, as a file may hold many thousands."""
 _KIND_WORDS = {"object": "an object", "array": "a list", "string": "a text", "number": "a number"}
 
 
@@ -169,7 +177,7 @@ def read_text(text: bytes, limits: Limits) -> HeaderText:
         text.decode("utf-8")
     except UnicodeDecodeError as error:
         found.not_utf8 = Span(LENGTH_BYTES + error.start, error.end - error.start)
-    reader = JsonText(text, limits.pickle_nodes)
+    reader = JsonText(text, limits.pickle_nodes, _REGULAR)
     reader.skip_whitespace()
     found.object_start = LENGTH_BYTES + reader.position
     try:
@@ -263,8 +271,28 @@ def _what(value: Value) -> str:
     return str(value.data) if value.kind == "literal" else _KIND_WORDS[value.kind]
 
 
+def _regular_entry(member: Member) -> TensorEntry:
+    """The entry of a description that the pattern took in one step; its groups are the values of the three fields."""
+    value: re.Match[bytes] = member.value.data
+    begin, end = int(value[4]), int(value[5])
+    forwards = begin <= end
+    return TensorEntry(
+        member.key,
+        _span(member.start, member.end),
+        _span(*value.span()),
+        is_object=True,
+        word=value[1][1:-1].decode(),
+        shape=tuple(map(int, value[2][1:-1].split(b","))) if value[2][1:-1].strip() else (),
+        begin=begin if forwards else None,
+        end=end if forwards else None,
+        places={name: _span(*value.span(number)) for number, name in enumerate(FIELDS, 1)},
+    )
+
+
 def _entry(member: Member) -> TensorEntry:
     value = member.value
+    if value.kind == "regular":
+        return _regular_entry(member)
     entry = TensorEntry(
         member.key, _span(member.start, member.end), _span(value.start, value.end), is_object=value.kind == "object"
     )

@@ -29,8 +29,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class Value(NamedTuple):
     """A value and where it stands (offsets in the text).
 
-    ``kind``: object, array, string, number, literal. ``data``: members (list of :class:`Member`), values, the text, a
-    whole number from 0 up to 2^64 - 1 or None for any other, or the word itself.
+    ``kind``: object, array, string, number, literal, regular. ``data``: members (list of :class:`Member`), values, the text, a
+    whole number from 0 up to 2^64 - 1 or None for any other, the word itself, the match.
     """
 
     kind: str
@@ -74,10 +74,15 @@ class Stopped(Exception):
 
 
 class JsonText:
-    """Reads values from a text, one after the other. ``most_values`` bounds their number."""
+    """Reads values from a text, one after the other. ``most_values`` bounds their number.
 
-    def __init__(self, text: bytes, most_values: int) -> None:
+    ``regular`` matches values in the outermost object that are not taken apart here: they come as they are, as values of
+    the kind `regular` with the match as data. It may match only what is strict JSON without a key that is there twice.
+    """
+
+    def __init__(self, text: bytes, most_values: int, regular: re.Pattern[bytes] | None = None) -> None:
         self.text = text
+        self._regular = regular
         self.position = 0
         self.duplicates: list[Place] = []
         self.surrogates: list[Place] = []
@@ -107,6 +112,11 @@ class JsonText:
         self._values_left -= 1
         if self._values_left < 0:
             raise self.fault("limit", "more values than are read")
+        if depth == 1 and self._regular is not None:
+            regular = self._regular.match(self.text, self.position)
+            if regular is not None:
+                self._take(regular.end())
+                return Value("regular", regular.start(), regular.end(), regular)
         start, first = self.position, self.text[self.position : self.position + 1]
         if first == b'"':
             text = self.string()
