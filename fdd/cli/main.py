@@ -16,6 +16,7 @@ COMMANDS = {
     "convert": "write stored reports in another form",
     "archivematica": "answer in the form that Archivematica's commands expect",
     "fixity": "record every byte of files, and verify them later",
+    "compare": "do two files hold the same tensors?",
     "sources": "write the source texts inside a file out for reading",
     "rules": "list the rules, or show one",
     "formats": "list the formats, or show one",

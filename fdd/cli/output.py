@@ -45,8 +45,8 @@ def whole_file(path: str) -> Iterator[TextIO]:
         with direct as stream:
             yield stream
         return
-    target = os.path.realpath(path)
     with _writing(path):
+        target = os.path.realpath(path)
         descriptor, temporary = tempfile.mkstemp(TEMPORARY_SUFFIX, TEMPORARY_PREFIX, os.path.dirname(target))
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:

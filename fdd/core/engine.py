@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from fdd.core.errors import LimitExceeded, SourceError
 from fdd.core.finding import Finding, Outcome, Reason, State
@@ -15,8 +16,8 @@ from fdd.core.text import printable, valid_text
 def run_rules(rules: Iterable[Rule], document: Document, *, findings_per_rule: int) -> list[Outcome]:
     """Run every rule once and name, for the blocked ones, the failed rule that blocks them."""
     outcomes = [_outcome(rule, document, findings_per_rule) for rule in rules]
-    failed = {outcome.rule for outcome in outcomes if outcome.state is State.FAILED}
-    return [_name_blocker(outcome, failed) for outcome in outcomes]
+    states = {outcome.rule: outcome.state for outcome in outcomes}
+    return [_name_blocker(outcome, states) for outcome in outcomes]
 
 
 def not_applicable(rules: Iterable[Rule]) -> list[Outcome]:
@@ -87,7 +88,7 @@ def _finding(rule: Rule, first: Violation, count: int) -> Finding:
         level=rule.level,
         clause=rule.clause,
         message=rule.message.format(**shown),
-        remedy=rule.remedy,
+        remedy=rule.remedy.format(**shown),
         record=valid_text(first.record) if first.record is not None else None,
         offset=first.span.offset if first.span is not None else None,
         length=first.span.length if first.span is not None else None,
@@ -97,16 +98,19 @@ def _finding(rule: Rule, first: Violation, count: int) -> Finding:
     )
 
 
-def _name_blocker(outcome: Outcome, failed: set[str]) -> Outcome:
+def _name_blocker(outcome: Outcome, states: Mapping[str, State]) -> Outcome:
     """Of the rules that can have blocked this one, name the first that failed.
 
-    A rule blocked by nothing that failed would be a silent hole in the verdict: it becomes a crash, which shows.
+    Where none failed, but one was not asked for at this depth, more depth is what is missing. A rule blocked by nothing at
+    all would be a silent hole in the verdict: it becomes a crash, which shows.
     """
     if outcome.reason is not Reason.BLOCKED:
         return outcome
-    by = next((rule for rule in (outcome.by or "").split("|") if rule in failed), None)
-    if by is None:
-        return Outcome(
-            outcome.rule, outcome.axis, outcome.level, State.NOT_EVALUATED, Reason.CRASH, detail="blocked by no failed rule"
-        )
-    return Outcome(outcome.rule, outcome.axis, outcome.level, State.NOT_EVALUATED, Reason.BLOCKED, by=by)
+    candidates = (outcome.by or "").split("|")
+    by = next((rule for rule in candidates if states.get(rule) is State.FAILED), None)
+    if by is not None:
+        return replace(outcome, by=by)
+    deeper = next((rule for rule in candidates if states.get(rule) is State.NOT_REQUESTED), None)
+    if deeper is not None:
+        return replace(outcome, reason=Reason.LIMIT, by=None, detail=f"needs a deeper look: {deeper} was not asked for")
+    return replace(outcome, reason=Reason.CRASH, by=None, detail="blocked by no failed rule")

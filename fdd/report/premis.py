@@ -131,7 +131,7 @@ class PremisBuilder:
     def _identifier(self, part: str) -> str:
         if self.options.identifiers == "uuid4":
             return self._fresh.setdefault(part, str(uuid.uuid4()))
-        return str(uuid.uuid5(PROJECT, f"{self._base}/{part}" if part else self._base))
+        return str(uuid.uuid5(PROJECT, plain(f"{self._base}/{part}" if part else self._base)))
 
     @property
     def original_name(self) -> str:

@@ -18,6 +18,16 @@ MOST_TENSORS = 20
 """Tensors listed by `extract` unless `--verbose`."""
 
 
+EXPLAINING = "-DMG-"
+"""Mark of the rules that say what happened to a damaged file: their findings come first."""
+
+
+def _urgency(finding: Finding) -> tuple[bool, int]:
+    """What happened, then what is wrong, by weight."""
+    explains = EXPLAINING in finding.rule and finding.level is not Level.INFO
+    return not explains, _ORDER[finding.level]
+
+
 class TextWriter:
     """Writes what a person reads on a terminal. Every name from a file passes :func:`fdd.core.text.printable`."""
 
@@ -75,7 +85,7 @@ class TextWriter:
         if self._style.command == "extract":
             yield from self._properties(report)
         told: set[str] = set()
-        for finding in sorted(report.findings, key=lambda finding: _ORDER[finding.level]):
+        for finding in sorted(report.findings, key=_urgency):
             yield from self._finding(finding, remedy=finding.remedy not in told)
             told.add(finding.remedy)
         yield from self._open(report)

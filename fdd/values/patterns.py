@@ -17,7 +17,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class FloatType:
     """A floating-point type of ``width`` bytes. ``largest`` is the pattern of the largest finite number, ``infinity`` that of
-    infinity (None: the type has none), ``decode`` turns any pattern into a number.
+    infinity (None: the type has none), ``decode`` turns the pattern of a finite number into it.
 
     ``nan_for_minus_zero``: the pattern with nothing but the sign bit is the one that is no number.
     ``signed`` is False where all bits are exponent.
@@ -34,6 +34,15 @@ class FloatType:
     def sign(self) -> int:
         """The pattern of the sign bit."""
         return 1 << (8 * self.width - 1)
+
+    def number(self, pattern: int) -> float:
+        """The number of any pattern, infinities and NaN too."""
+        if self.nan_for_minus_zero:
+            return math.nan if pattern == self.sign else self.decode(pattern)
+        magnitude = pattern & (self.sign - 1) if self.signed else pattern
+        if magnitude <= self.largest:
+            return self.decode(pattern)
+        return math.nan if magnitude != self.infinity else -math.inf if pattern & self.sign else math.inf
 
 
 def _native(code: str, width: int) -> Callable[[int], float]:

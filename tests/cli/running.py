@@ -58,8 +58,9 @@ def runner(capsys: pytest.CaptureFixture[str]) -> Runner:
 
 def started(*arguments: str | Path, **options: Any) -> subprocess.Popen[bytes]:
     """Start `fdd` in a process of its own, output and errors to pipes unless said otherwise."""
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": ROOT} | options
-    return subprocess.Popen([*PROGRAM, *map(str, arguments)], **options)
+    given: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": ROOT, **options}
+    process: subprocess.Popen[bytes] = subprocess.Popen([*PROGRAM, *map(str, arguments)], **given)
+    return process
 
 
 def ended(process: subprocess.Popen[bytes], data: bytes | None = None) -> Ran:

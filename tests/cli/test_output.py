@@ -16,7 +16,7 @@ from fdd import api
 from fdd.cli import output
 from fdd.cli.output import FileNames, encoded_name, whole_file
 from fdd.core.errors import SourceError
-from tests.cli.running import FOREIGN, Runner, broken, dangerous, fill, good, started, ended, unlisted, warned
+from tests.cli.running import FOREIGN, Runner, broken, dangerous, ended, fill, good, started, unlisted, warned
 
 
 @pytest.mark.parametrize("form", ["text", "json", "jsonl"])

@@ -41,8 +41,8 @@ def document(form: str, reports: list[Report], sets: list[Mapping[str, Any]] | N
     return etree.fromstring(stream.getvalue().encode())
 
 
-def corpus_reports(step: int = 4) -> Iterator[Report]:
-    yield from (report_on(entry["path"], entry.get("name")) for entry in MANIFEST[::step])
+def corpus_reports(step: int = 11) -> Iterator[Report]:
+    yield from (report_on(entry["path"], entry.get("name"), entry.get("depth", "full")) for entry in MANIFEST[::step])
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_documents_of_the_corpus_are_valid(options: dict[str, Any]) -> None:
 
 def test_single_documents_are_valid_each() -> None:
     schema = premis_schema()
-    for report in corpus_reports(step=12):
+    for report in corpus_reports(step=23):
         root = document("premis", [report])
         assert check(root) == []
         schema.assertValid(root)
@@ -69,7 +69,7 @@ def test_single_documents_are_valid_each() -> None:
 
 def test_mets_with_premis_inside_and_beside(tmp_path: Path) -> None:
     schema = mets_schema()
-    reports = list(corpus_reports(step=10))
+    reports = list(corpus_reports(step=17))
     for options in ({}, {"mets_references": str(tmp_path / "premis")}):
         root = document("mets", reports, **options)
         schema.assertValid(root)

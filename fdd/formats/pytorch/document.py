@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fdd.formats.pytorch.serialization_id import IdFacts
 
 
-UNJUDGED_ROLES = frozenset({"copy", "hidden", "nested", "trailing", "further", "foreign"})
+UNJUDGED_ROLES = frozenset({"copy", "hidden", "nested", "trailing", "further", "foreign", "carried"})
 """Roles of pickles that the format does not ask for: they count for safety only."""
 HIDING_ROLES = frozenset({"copy", "hidden", "trailing"})
 """Roles of pickles in places where a reader of the file looks for none."""
@@ -34,7 +34,8 @@ class PickleRecord:
     ``role``: object (data.pkl), constants, attributes, bytecode, debug, traced-inputs, packaged; magic, protocol,
     sys-info, keys, tensors, storages (legacy parts); copy (of a record that is there twice), hidden (in a record that
     should hold none), nested (in a string of another pickle), trailing (behind STOP or the end),
-    further (of a further complete legacy stream); foreign (a bare pickle).
+    further (of a further complete legacy stream); foreign (a bare pickle); carried (in a file of the user that travels
+    along: extra files, resources of packages, members of model archives); ts-code (of a script in a package).
     ``span`` is the part of the file that holds its bytes; ``shift`` what has to be added to an offset of the facts to get
     one of the file, None where there is no such sum (deflated or nested in a string).
     """
@@ -119,6 +120,8 @@ class NestedFile:
     safety: str | None
     failed: tuple[str, ...]
     """Rules it failed with level error."""
+    required: bool = True
+    """Whether the whole needs it to be valid; else only its safety counts."""
 
 
 @dataclass(slots=True)

@@ -3,7 +3,8 @@
 
 Layout (FlatBuffers documentation, "Internals"): a root offset of 4 bytes at 0; offsets are relative to their own place;
 a table begins with the signed distance to its vtable; a vtable is its own size, the table's size, then one 2-byte slot a
-field (0: absent).
+field (0: absent). Everything lies at a multiple of its size. No part overlaps another; only vtables and equal texts are
+shared.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ _U32 = Struct("<I")
 _I32 = Struct("<i")
 SCALAR_SIZES = {"u8": 1, "i8": 1, "bool": 1, "u16": 2, "i32": 4, "u32": 4, "f64": 8, "i64": 8, "8-bytes": 8, "16-bytes": 16}
 """Scalars and inline structs, by size in bytes."""
+_ALIGNMENTS = {**SCALAR_SIZES, "8-bytes": 4, "16-bytes": 8}
+"""What the place of each is a multiple of: structs are placed by their largest member."""
+_NUMBERS = {"u8": False, "i8": True, "bool": False, "u16": False, "i32": True, "u32": False, "i64": True}
+"""Whole numbers -> whether they are signed."""
+_OFFSET_SIZE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,16 @@ class Table:
     type: str
     offset: int
     places: dict[str, int]
+    numbers: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    """(size, signed) of the present whole numbers."""
+    vtable: Span = Span(0, 0)
+    size: int = 0
+    """Bytes of the table, as its vtable states them."""
+
+    @property
+    def end(self) -> int:
+        """Offset of the first byte behind the table."""
+        return self.offset + self.size
 
     def span_of(self, name: str, size: int) -> Span | None:
         """The bytes of a field, None where it is absent."""
@@ -48,7 +64,10 @@ class Table:
 
 @dataclass(slots=True)
 class WalkFault:
-    """A place that breaks the layout. ``code``: outside, vtable, field-outside, flag, text, text-end, union, overlap-limit."""
+    """A place that breaks the layout.
+
+    ``code``: outside, vtable, field-outside, alignment, overlap, flag, text, text-end, union, limit.
+    """
 
     code: str
     span: Span
@@ -57,12 +76,50 @@ class WalkFault:
 
 @dataclass(slots=True)
 class Walk:
-    """What a walk found: tables in the order met, owned spans, faults."""
+    """What a walk found: tables in the order met, owned spans with what they hold, faults."""
 
     data: bytes
     tables: list[Table] = field(default_factory=list)
-    owned: list[Span] = field(default_factory=list)
+    parts: set[tuple[Span, str]] = field(default_factory=set)
+    """Spans that a part of the file owns, and what it is; those shared by several owners once."""
     faults: list[WalkFault] = field(default_factory=list)
+
+    def owned(self) -> list[Span]:
+        """The owned spans, ascending."""
+        return sorted({span for span, _ in self.parts})
+
+    def claim(self, offset: int, length: int, what: str) -> None:
+        """Enter a part."""
+        self.parts.add((Span(offset, length), what))
+
+    def fault(self, code: str, span: Span, detail: str) -> None:
+        """Enter a fault."""
+        self.faults.append(WalkFault(code, span, detail))
+
+    def i32(self, offset: int) -> int:
+        """The signed number at an offset inside the file."""
+        number: int = _I32.unpack_from(self.data, offset)[0]
+        return number
+
+    def scalar(self, table: Table, name: str, default: int = 0) -> int:
+        """A whole number of a table, its default where it is absent; signed where the schema has it signed."""
+        place = table.places.get(name)
+        if place is None:
+            return default
+        size, signed = table.numbers[name]
+        return int.from_bytes(self.data[place : place + size], "little", signed=signed)
+
+    def numbers(self, table: Table, name: str, size: int = 4, *, signed: bool = False) -> list[tuple[int, int]]:
+        """(offset, value) of the items of a vector of whole numbers; none where the vector leaves the file."""
+        first, count = self.vector(table, name)
+        if first + count * size > len(self.data):
+            return []
+        places = range(first, first + count * size, size)
+        return [(place, int.from_bytes(self.data[place : place + size], "little", signed=signed)) for place in places]
+
+    def targets(self, table: Table, name: str) -> list[int]:
+        """Where the offsets of a vector of tables or texts lead; none where the vector leaves the file."""
+        return [place + distance for place, distance in self.numbers(table, name)]
 
     def u32(self, offset: int) -> int | None:
         """The number at an offset, None outside the file."""
@@ -94,11 +151,11 @@ def walk(data: bytes, schema: Schema, root: str, unions: Mapping[str, Mapping[in
     ``most`` tables are walked; then a fault says so. Each place is walked once as each type, so shared parts cost nothing.
     """
     found = Walk(data)
-    found.owned.append(Span(0, 8))
+    found.claim(0, 8, "head")
     start = found.target(0)
     stack: list[tuple[str, int, int]] = [(root, start, 0)] if start is not None else []
     if start is None:
-        found.faults.append(WalkFault("outside", Span(0, len(data)), "the file ends before the root offset"))
+        found.fault("outside", Span(0, len(data)), "the file ends before the root offset")
     seen: set[tuple[str, int]] = set()
     while stack:
         kind, offset, pointer = stack.pop()
@@ -106,19 +163,32 @@ def walk(data: bytes, schema: Schema, root: str, unions: Mapping[str, Mapping[in
             continue
         seen.add((kind, offset))
         if len(seen) > most:
-            found.faults.append(WalkFault("overlap-limit", Span(offset, 4), f"more than {most} parts"))
+            found.fault("limit", Span(offset, 4), f"more than {most} parts")
             break
+        if offset % _OFFSET_SIZE:
+            found.fault("alignment", Span(pointer, _OFFSET_SIZE), f"an offset leads to {offset}, no multiple of {_OFFSET_SIZE}")
         if kind == "text":
             _claim_text(found, offset, pointer)
         elif kind.startswith("["):
             stack.extend(_claim_vector(found, kind[1:-1], offset, pointer))
         else:
             stack.extend(_claim_table(found, schema, kind, offset, pointer, unions))
+    _find_overlaps(found)
     return found
 
 
+def _find_overlaps(found: Walk) -> None:
+    """No two parts share a byte; a part that several owners share was entered once."""
+    end, before = 0, ""
+    for span, what in sorted(found.parts):
+        if span.offset < end and span.length:
+            found.fault("overlap", Span(span.offset, min(end, span.end) - span.offset), f"{what} overlaps {before}")
+        if span.end > end:
+            end, before = span.end, what
+
+
 def _outside(found: Walk, pointer: int, what: str) -> None:
-    found.faults.append(WalkFault("outside", Span(pointer, 4), f"{what} lies outside the file"))
+    found.fault("outside", Span(pointer, _OFFSET_SIZE), f"{what} lies outside the file")
 
 
 def _claim_text(found: Walk, offset: int, pointer: int) -> None:
@@ -126,20 +196,23 @@ def _claim_text(found: Walk, offset: int, pointer: int) -> None:
     if length is None or offset + 4 + length + 1 > len(found.data):
         _outside(found, pointer, "a text")
         return
-    found.owned.append(Span(offset, 4 + length + 1))
+    found.claim(offset, 4 + length + 1, "a text")
     if found.data[offset + 4 + length]:
-        found.faults.append(WalkFault("text-end", Span(offset + 4 + length, 1), "a text does not end with a zero"))
+        found.fault("text-end", Span(offset + 4 + length, 1), "a text does not end with a zero")
     if not is_text(found.data[offset + 4 : offset + 4 + length]):
-        found.faults.append(WalkFault("text", Span(offset + 4, length), "a text is not UTF-8"))
+        found.fault("text", Span(offset + 4, length), "a text is not UTF-8")
 
 
 def _claim_vector(found: Walk, item: str, offset: int, pointer: int) -> Iterator[tuple[str, int, int]]:
     count = found.u32(offset)
-    size = SCALAR_SIZES.get(item, 4)
+    size = SCALAR_SIZES.get(item, _OFFSET_SIZE)
     if count is None or offset + 4 + count * size > len(found.data):
         _outside(found, pointer, "a vector")
         return
-    found.owned.append(Span(offset, 4 + count * size))
+    found.claim(offset, 4 + count * size, f"a vector of {item}")
+    if (offset + 4) % _ALIGNMENTS.get(item, _OFFSET_SIZE):
+        what = f"a vector of {item} begins at {offset + 4}, where none can"
+        found.fault("alignment", Span(pointer, _OFFSET_SIZE), what)
     if item in SCALAR_SIZES:
         return
     for index in range(count):
@@ -155,44 +228,52 @@ def _claim_table(
     if not 0 <= offset <= len(found.data) - 4:
         _outside(found, pointer, f"a {kind}")
         return
-    vtable = offset - _I32.unpack_from(found.data, offset)[0]
+    vtable = offset - found.i32(offset)
     sizes = _vtable_sizes(found, vtable)
     if sizes is None or offset + sizes[1] > len(found.data) or sizes[1] < 4:
-        found.faults.append(WalkFault("vtable", Span(offset, 4), f"the vtable of a {kind} lies outside the file or is too short"))
+        found.fault("vtable", Span(offset, 4), f"the vtable of a {kind} lies outside the file or is too short")
         return
     vtable_size, table_size = sizes
+    if vtable % 2:
+        found.fault("alignment", Span(offset, 4), f"the vtable of a {kind} lies at the odd place {vtable}")
     # Only the fields own bytes of the table: what lies between them is padding, and zero.
-    found.owned += [Span(vtable, vtable_size), Span(offset, 4)]
+    found.claim(vtable, vtable_size, "a vtable")
+    found.claim(offset, 4, f"a {kind}")
     fields = schema[kind]
-    table = Table(kind, offset, {})
+    table = Table(kind, offset, {}, vtable=Span(vtable, vtable_size), size=table_size)
     found.tables.append(table)
     slots = (vtable_size - 4) // 2
     if slots > len(fields):
-        found.faults.append(WalkFault("vtable", Span(vtable, 2), f"a {kind} has {slots} fields, the schema {len(fields)}"))
+        found.fault("vtable", Span(vtable, 2), f"a {kind} has {slots} fields, the schema {len(fields)}")
     for index, entry in enumerate(fields[:slots]):
-        slot = _U16.unpack_from(found.data, vtable + 4 + 2 * index)[0]
-        size = SCALAR_SIZES.get(entry.type, 4)
-        if slot == 0:
-            continue
-        if slot < 4 or slot + size > table_size:
-            found.faults.append(
-                WalkFault("field-outside", Span(vtable + 4 + 2 * index, 2), f"{kind}.{entry.name} lies outside its table")
-            )
-            continue
-        table.places[entry.name] = offset + slot
-        found.owned.append(Span(offset + slot, size))
+        _claim_field(found, table, entry, Span(vtable + 4 + 2 * index, 2))
     yield from _children(found, table, fields, unions)
+
+
+def _claim_field(found: Walk, table: Table, entry: Field, slot_span: Span) -> None:
+    slot = _U16.unpack_from(found.data, slot_span.offset)[0]
+    size = SCALAR_SIZES.get(entry.type, _OFFSET_SIZE)
+    if slot == 0:
+        return
+    name = f"{table.type}.{entry.name}"
+    if slot < 4 or slot + size > table.size:
+        found.fault("field-outside", slot_span, f"{name} lies outside its table")
+        return
+    place = table.offset + slot
+    if place % size:
+        found.fault("alignment", slot_span, f"{name} lies at {place}, no multiple of {size}")
+    table.places[entry.name] = place
+    if entry.type in _NUMBERS:
+        table.numbers[entry.name] = (size, _NUMBERS[entry.type])
+    found.claim(place, size, name)
 
 
 def _vtable_sizes(found: Walk, vtable: int) -> tuple[int, int] | None:
     if not 0 <= vtable <= len(found.data) - 4:
         return None
     vtable_size, table_size = _U16.unpack_from(found.data, vtable)[0], _U16.unpack_from(found.data, vtable + 2)[0]
-    return (
-        (vtable_size, table_size)
-        if vtable_size >= 4 and vtable_size % 2 == 0 and vtable + vtable_size <= len(found.data)
-        else None
-    )
+    whole = vtable_size >= 4 and vtable_size % 2 == 0 and vtable + vtable_size <= len(found.data)
+    return (vtable_size, table_size) if whole else None
 
 
 def _children(
@@ -200,30 +281,43 @@ def _children(
 ) -> Iterator[tuple[str, int, int]]:
     for entry in fields:
         place = table.places.get(entry.name)
-        if place is not None and entry.type == "bool" and found.data[place] > 1:
-            found.faults.append(WalkFault("flag", Span(place, 1), f"{table.type}.{entry.name} is neither 0 nor 1"))
-        if place is None or entry.type in SCALAR_SIZES:
+        if entry.type == "union":
+            yield from _union(found, table, place, unions[table.type])
             continue
-        kind: str | None = entry.type
-        if kind == "union":
-            kind = _union_type(found, table, unions)
-            if kind is None:
-                continue
-        target = found.target(place)
-        assert target is not None and kind is not None
-        if kind in SCALAR_SIZES:
-            if target + SCALAR_SIZES[kind] > len(found.data):
-                _outside(found, place, f"the value of a {table.type}")
-            else:
-                found.owned.append(Span(target, SCALAR_SIZES[kind]))
+        if place is None:
             continue
+        if entry.type == "bool" and found.data[place] > 1:
+            found.fault("flag", Span(place, 1), f"{table.type}.{entry.name} is neither 0 nor 1")
+        if entry.type not in SCALAR_SIZES:
+            target = found.target(place)
+            assert target is not None
+            yield entry.type, target, place
+
+
+def _union(found: Walk, table: Table, place: int | None, kinds: Mapping[int, str]) -> Iterator[tuple[str, int, int]]:
+    """The value of a union, by the type that its table states; type 0 has none."""
+    stated = table.places.get("type")
+    value = found.data[stated] if stated is not None else 0
+    kind = kinds.get(value)
+    where = Span(stated if stated is not None else table.offset, 1)
+    if value and kind is None:
+        found.fault("union", where, f"{table.type} of unknown type {value}")
+    elif (place is None) != (value == 0):
+        what = "a value without a type" if value == 0 else f"no value for its type {value}"
+        found.fault("union", where, f"{table.type} has {what}")
+    if place is None or kind is None:
+        return
+    target = found.target(place)
+    assert target is not None
+    if kind not in SCALAR_SIZES:
         yield kind, target, place
-
-
-def _union_type(found: Walk, table: Table, unions: Mapping[str, Mapping[int, str]]) -> str | None:
-    place = table.places.get("type")
-    value = found.data[place] if place is not None else 0
-    kind = unions[table.type].get(value)
-    if kind is None and value:
-        found.faults.append(WalkFault("union", Span(place or table.offset, 1), f"{table.type} of unknown type {value}"))
-    return kind
+        return
+    size = SCALAR_SIZES[kind]
+    if target + size > len(found.data):
+        _outside(found, place, f"the value of a {table.type}")
+        return
+    if target % _ALIGNMENTS[kind]:
+        found.fault("alignment", Span(place, 4), f"the value of a {table.type} lies at {target}, no multiple of {size}")
+    if kind == "bool" and found.data[target] > 1:
+        found.fault("flag", Span(target, 1), f"the value of a {table.type} is neither 0 nor 1")
+    found.claim(target, size, f"the value of a {table.type}")

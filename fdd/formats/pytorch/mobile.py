@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads mobile modules in FlatBuffers form (format.md 3.6) and the header of ExecuTorch programs."""
+"""Reads mobile modules in FlatBuffers form (format.md 3.6): storages, tensors, sources. What the values, the functions and
+the layout show is in the modules beside this one: mobile_values, mobile_code, mobile_layout."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass, field
-from struct import Struct
 
 from fdd.core.finding import Reason
 from fdd.core.model import COMPLETE, NOT_REQUESTED, Evidence, Record
 from fdd.core.span import Span, gaps
 from fdd.formats.probe import Probe
-from fdd.formats.pytorch.document import CodeUse, TorchDocument
+from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.flatbuffers import Field, Schema, Table, Walk, walk
+from fdd.formats.pytorch.mobile_code import check_functions
+from fdd.formats.pytorch.mobile_facts import MobileFacts
+from fdd.formats.pytorch.mobile_layout import check_layout
+from fdd.formats.pytorch.mobile_names import check_names
+from fdd.formats.pytorch.mobile_values import check_values
+from fdd.formats.pytorch.pickled import probe_hidden
+from fdd.formats.pytorch.script_code import read_source
 from fdd.tensors.dtypes import DTYPES, SCALAR_TYPES
 from fdd.tensors.model import Storage, Tensor
 
@@ -66,33 +71,27 @@ UNIONS = {
     }
 }  # fmt: skip
 """Value of IValue.type -> what the union holds."""
-KNOWN_BYTECODE = range(4, 10)
-INDEX_VECTORS = {("List", "items"), ("Tuple", "items"), ("Dict", "keys"), ("Dict", "values"), ("Module", "methods"),
-                 ("Module", "jit_constants"), ("Object", "attributes"), ("Function", "constants")}  # fmt: skip
-"""Vectors of indexes into the values of the module; a function's constants as well."""
-DANGEROUS_OPERATORS = frozenset({"aten::from_file", "aten::save", "prim::rpc_async", "prim::rpc_sync", "prim::rpc_remote"})
-
-
-@dataclass(slots=True)
-class MobileFacts:
-    """What a mobile module says and where it breaks its layout."""
-
-    walk: Walk | None = None
-    bytecode_version: int | None = None
-    operator_version: int | None = None
-    operators: dict[str, int] = field(default_factory=dict)
-    """Operator name -> offset of its first mention."""
-    extra_files: list[str] = field(default_factory=list)
-    bad_indexes: list[tuple[str, Span]] = field(default_factory=list)
-    storage_count: int = 0
-    stated_storages: int | None = None
-    stray: list[Span] = field(default_factory=list)
-    """Bytes that no part owns and that are not zero."""
-    outside_tensors: list[tuple[str, Span, int, int]] = field(default_factory=list)
-    """(name, place, bytes needed, bytes there)"""
-
-
-_I32 = Struct("<i")
+REQUIRED = {
+    "Module": ("bytecode_version", "methods", "ivalues", "storage_data", "object_types"),
+    "TensorMetadata": ("sizes", "strides"),
+    "StorageData": ("data",),
+    "Function": ("name", "instructions", "operators", "constants"),
+    "ExtraFile": ("name", "content"),
+    "ObjectType": ("name",),
+    "String": ("data",),
+    "Device": ("data",),
+    "List": ("items",),
+    "Tuple": ("items",),
+    "Dict": ("keys", "values"),
+    "IntList": ("items",),
+    "DoubleList": ("items",),
+    "BoolList": ("items",),
+    "EnumValue": ("name",),
+    "Operator": ("name",),
+    "Arg": ("type",),
+    "DebugInfo": ("handles",),
+}
+"""Fields that readers take for granted; without a bytecode version there is none that is known."""
 
 
 def open_mobile(probe: Probe, document: TorchDocument) -> None:
@@ -107,125 +106,107 @@ def open_mobile(probe: Probe, document: TorchDocument) -> None:
         return
     data = probe.source.read_at(0, probe.source.size)
     facts.walk = found = walk(data, SCHEMA, "Module", UNIONS, MOST_PARTS)
+    _find_missing(found)
     document.evidence["mobile"] = COMPLETE
     document.followed = not found.faults
+    facts.stray = [gap for gap in gaps(found.owned(), Span(0, len(data))) if data[gap.offset : gap.end].strip(b"\0")]
     modules = [table for table in found.tables if table.type == "Module"]
     if modules:
-        _read_module(document, facts, found, modules[0])
-    owned = found.owned
-    facts.stray = [gap for gap in gaps(owned, Span(0, len(data))) if data[gap.offset : gap.end].strip(b"\0")]
+        _read_module(probe, document, facts, found, modules[0])
+    for gap in facts.stray:
+        probe_hidden(document, gap, None, probe.limits)
 
 
-def _read_module(document: TorchDocument, facts: MobileFacts, found: Walk, module: Table) -> None:
-    facts.bytecode_version = found.u32(module.places["bytecode_version"]) if "bytecode_version" in module.places else 0
-    facts.operator_version = found.u32(module.places["operator_version"]) if "operator_version" in module.places else None
-    if "storage_data_size" in module.places:
-        facts.stated_storages = _I32.unpack_from(found.data, module.places["storage_data_size"])[0]
-    storages = _storages(document, facts, found, module)
-    facts.storage_count = len(storages)
-    _, values = found.vector(module, "ivalues")
-    _, types = found.vector(module, "object_types")
-    number = 0
+def _find_missing(found: Walk) -> None:
     for table in found.tables:
-        if table.type == "TensorMetadata":
-            _tensor(document, facts, found, table, storages, f"value {number}")
-            number += 1
-        elif table.type == "Operator":
-            _operator(document, facts, found, table)
-        elif table.type == "ExtraFile":
-            name = found.text(table, "name")
-            if name is not None:
-                facts.extra_files.append(name)
-        _check_indexes(facts, found, table, values, types)
+        for name in REQUIRED.get(table.type, ()):
+            if name not in table.places:
+                found.fault("missing", Span(table.offset, 4), f"a {table.type} has no {name}")
+
+
+def _read_module(probe: Probe, document: TorchDocument, facts: MobileFacts, found: Walk, module: Table) -> None:
+    facts.bytecode_version = found.scalar(module, "bytecode_version")
+    facts.operator_version = found.scalar(module, "operator_version")
+    storages = _storages(document, facts, found, module)
+    stated = found.scalar(module, "storage_data_size", len(storages))
+    if stated != len(storages):
+        span = module.span_of("storage_data_size", 4)
+        facts.wrong.append((f"the module states {stated} storages and holds {len(storages)}", span or Span(module.offset, 4)))
+    tensors = [table for table in found.tables if table.type == "TensorMetadata"]
+    for number, table in enumerate(tensors):
+        _tensor(document, facts, found, table, storages, f"value {number}")
+    _read_texts(probe, document, facts, found, module)
+    check_values(facts, found, module)
+    check_functions(document, facts, found)
+    check_names(facts, found, module)
+    check_layout(facts, found, module)
 
 
 def _storages(document: TorchDocument, facts: MobileFacts, found: Walk, module: Table) -> list[Storage]:
-    first, count = found.vector(module, "storage_data")
     by_offset = {table.offset: table for table in found.tables if table.type == "StorageData"}
     storages: list[Storage] = []
-    for index in range(min(count, len(by_offset))):
-        table = by_offset.get(found.target(first + 4 * index) or -1)
-        if table is None:
-            continue
-        start, length = found.vector(table, "data")
-        span = Span(start, length)
+    for index, offset in enumerate(found.targets(module, "storage_data")):
+        start, length = found.vector(by_offset[offset], "data") if offset in by_offset else (0, 0)
         if start % STORAGE_ALIGNMENT:
-            facts.bad_indexes.append((f"storage {index} does not begin at a multiple of {STORAGE_ALIGNMENT}", Span(start - 4, 4)))
+            facts.wrong.append((f"storage {index} does not begin at a multiple of {STORAGE_ALIGNMENT}", Span(start - 4, 4)))
         name = f"storage {index}"
+        span = Span(start, length)
         storages.append(
             Storage(str(index), None, "bytes", "cpu", length, record=name, span=span, stored_size=length, source="module")
         )
-        document.records.append(Record(name, "storage", span, length))
+        if span.end <= document.size:
+            document.records.append(Record(name, "storage", span, length))
     document.storages += storages
     return storages
 
 
 def _tensor(document: TorchDocument, facts: MobileFacts, found: Walk, table: Table, storages: list[Storage], name: str) -> None:
-    index = found.u32(table.places["storage"]) if "storage" in table.places else 0
-    scalar_type = found.data[table.places["scalar_type"]] if "scalar_type" in table.places else 0
-    offset = _I32.unpack_from(found.data, table.places["storage_offset"])[0] if "storage_offset" in table.places else 0
+    index = found.scalar(table, "storage")
+    scalar_type = found.scalar(table, "scalar_type")
+    offset = found.scalar(table, "storage_offset")
     place = Span(table.offset, 4)
-    if index is None or index >= len(storages):
-        facts.bad_indexes.append((f"{name} refers to storage {index} of {len(storages)}", place))
+    if index >= len(storages):
+        facts.wrong.append((f"{name} refers to storage {index} of {len(storages)}", table.span_of("storage", 4) or place))
         return
-    dtype = DTYPES.get(SCALAR_TYPES[scalar_type]) if scalar_type < len(SCALAR_TYPES) else None
+    facts.used_storages.add(index)
+    dtype = DTYPES.get(SCALAR_TYPES[scalar_type]) if 0 <= scalar_type < len(SCALAR_TYPES) else None
     storage = storages[index]
     storage.dtype = storage.dtype or dtype
     tensor = Tensor(
         name=name,
         dtype=dtype,
-        shape=_numbers(found, table, "sizes"),
-        stride=_numbers(found, table, "strides"),
+        shape=tuple(size for _, size in found.numbers(table, "sizes", signed=True)),
+        stride=tuple(step for _, step in found.numbers(table, "strides", signed=True)),
         storage_offset=offset,
         storage=storage,
+        requires_grad=found.scalar(table, "requires_grad") == 1,
         location="cpu",
         function="TensorMetadata",
         offset=table.offset,
     )
+    need, there = tensor.view_byte_count, storage.stored_size or 0
     if dtype is None:
-        facts.bad_indexes.append((f"{name} has the unknown type number {scalar_type}", place))
-    elif min((*(tensor.shape or ()), *(tensor.stride or ()), offset), default=0) < 0 or len(tensor.shape or ()) != len(
-        tensor.stride or ()
-    ):
-        facts.bad_indexes.append((f"{name} has sizes and strides that do not fit each other", place))
-    elif (tensor.view_byte_count or 0) > (storage.stored_size or 0):
-        facts.outside_tensors.append((name, place, tensor.view_byte_count or 0, storage.stored_size or 0))
+        facts.wrong.append((f"{name} has the unknown type number {scalar_type}", table.span_of("scalar_type", 1) or place))
+    elif need is None:
+        facts.wrong.append((f"{name} has sizes, strides and an offset that do not fit each other", place))
+    elif need > there:
+        facts.outside_tensors.append((name, place, need, there))
     document.tensors.append(tensor)
 
 
-def _numbers(found: Walk, table: Table, name: str) -> tuple[int, ...]:
-    first, count = found.vector(table, name)
-    if first + 4 * count > len(found.data):
-        return ()
-    return tuple(_I32.unpack_from(found.data, first + 4 * index)[0] for index in range(count))
-
-
-def _operator(document: TorchDocument, facts: MobileFacts, found: Walk, table: Table) -> None:
-    name = found.text(table, "name")
-    if name is None or name in facts.operators:
-        return
-    facts.operators[name] = table.offset
-    if name in DANGEROUS_OPERATORS:
-        document.code.append(CodeUse(name, "dangerous", "module", Span(table.offset, 4)))
-
-
-def _check_indexes(facts: MobileFacts, found: Walk, table: Table, values: int, types: int) -> None:
-    """Indexes into the module's values and object types are in range."""
-    for kind, name in INDEX_VECTORS:
-        if table.type != kind or name not in table.places:
-            continue
-        first, count = found.vector(table, name)
-        if first + 4 * count > len(found.data):
-            continue
-        for index in range(count):
-            value = found.u32(first + 4 * index)
-            if value is not None and value >= values:
-                facts.bad_indexes.append((f"{kind}.{name} refers to value {value} of {values}", Span(first + 4 * index, 4)))
-    if table.type == "Object" and "type_index" in table.places:
-        value = found.u32(table.places["type_index"])
-        if value is not None and value >= types:
-            facts.bad_indexes.append((f"an object refers to type {value} of {types}", Span(table.places["type_index"], 4)))
-    if table.type == "Module" and "state_obj" in table.places:
-        value = found.u32(table.places["state_obj"])
-        if value is not None and value >= values:
-            facts.bad_indexes.append((f"the state is value {value} of {values}", Span(table.places["state_obj"], 4)))
+def _read_texts(probe: Probe, document: TorchDocument, facts: MobileFacts, found: Walk, module: Table) -> None:
+    """The sources and the files that travel in the module; a source is judged as code, a file may hide a pickle."""
+    files = {table.offset: table for table in found.tables if table.type == "ExtraFile"}
+    for group in ("extra_files", "jit_sources"):
+        for offset in found.targets(module, group):
+            table = files.get(offset)
+            first, length = found.vector(table, "content") if table is not None else (0, 0)
+            if table is None or first + length > document.size:
+                continue
+            name, span = found.text(table, "name") or "", Span(first, length)
+            if group == "extra_files":
+                facts.extra_files.append((name, span))
+                probe_hidden(document, span, name, probe.limits)
+            else:
+                source = read_source(document, found.data[span.offset : span.end], name, span, span.offset)
+                facts.sources.append((name, source, span))

@@ -190,8 +190,10 @@ def _package_role(local: str) -> str:
         return local.removeprefix(".data/").replace("_", "-")
     if local.startswith(".data/ts_code/"):
         if local.endswith(".pkl"):
-            return "packaged"
+            return "ts-code"
         return "debug" if local.endswith(".debug_pkl") else "code"
+    if local.startswith(".data/"):
+        return "unknown"
     if local.endswith(".py"):
         return "source"
     return "packaged" if local.endswith(".pkl") else "resource"

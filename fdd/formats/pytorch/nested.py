@@ -21,38 +21,68 @@ from fdd.formats.pytorch.properties import byte_order
 from fdd.formats.pytorch.zipped import contents
 from fdd.tensors.model import Storage, Tensor
 
+TORCH_HEADS = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+"""How torch files begin, but for the tar and the oldest pickles."""
+CARRYING_ROLES = frozenset({"extra-file", "resource", "unknown"})
+"""Roles of records that may hold files of their own."""
 
-def judge_records(document: TorchDocument, probe: Probe, indexes: Iterable[int]) -> None:
-    """Judge the records at ``indexes`` as files; those that cannot be read are left to the rules on their container."""
-    state = COMPLETE
+
+def judge_records(document: TorchDocument, probe: Probe, indexes: Iterable[int], *, required: bool = True) -> None:
+    """Judge the records at ``indexes`` as files; those that cannot be read are left to the rules on their container.
+
+    ``required``: the whole needs them to be valid; else only what loading them could run counts.
+    """
+    state = document.evidence.get("nested", COMPLETE)
     for index in indexes:
         record = document.records[index]
         if record.span is None:
+            document.followed = False
             continue
-        if probe.level >= probe.limits.nested_files:
-            state = Evidence("partial", Reason.LIMIT, detail="nested_files")
+        limit = "nested_files" if probe.level >= probe.limits.nested_files else _too_large(document, probe, index)
+        if limit is not None:
+            document.has_code, document.followed = True, False
+            state = Evidence("partial", Reason.LIMIT, detail=limit) if required else state
             continue
         source = _source_of(document, probe, index)
         if source is None:
             document.followed = False
             continue
         stored = isinstance(source, SliceSource)
-        _judge(document, probe, source, record.name, record.span, record.span.offset if stored else None)
-    if document.nested or state is not COMPLETE:
+        _judge(document, probe, source, record.name, record.span, record.span.offset if stored else None, required)
+    if document.nested or state.state == "partial":
         document.evidence["nested"] = _state_of(document, state)
+
+
+def _too_large(document: TorchDocument, probe: Probe, index: int) -> str | None:
+    """The limit that a deflated record exceeds: it would have to be inflated into memory."""
+    record = document.records[index]
+    return "inflated_bytes" if record.method == "deflated" and record.size > probe.limits.inflated_bytes else None
+
+
+def judge_carried(document: TorchDocument, probe: Probe, indexes: Iterable[int] | None = None) -> None:
+    """Look into the archives among the files that travel along: whether they are valid is their own business, whether
+    loading them runs anything is not. Pickles among them are looked at where they lie."""
+    carried = (index for index, record in enumerate(document.records) if record.role in CARRYING_ROLES)
+    archives = [index for index in (carried if indexes is None else indexes) if _is_archive(document, index)]
+    judge_records(document, probe, archives, required=False)
+
+
+def _is_archive(document: TorchDocument, index: int) -> bool:
+    head = contents(document, index, len(TORCH_HEADS[0]))
+    return head is not None and head[0] == TORCH_HEADS[0]
 
 
 def judge_archives(document: TorchDocument, probe: Probe, spans: Iterable[Span]) -> None:
     """Judge the parts of a file that are archives of their own (a shard of a distributed checkpoint)."""
     for number, span in enumerate(spans):
-        _judge(document, probe, SliceSource(probe.source, span), f"archive {number}", span, span.offset)
+        _judge(document, probe, SliceSource(probe.source, span), f"archive {number}", span, span.offset, True)
     document.evidence["nested"] = _state_of(document, COMPLETE)
 
 
 def _state_of(document: TorchDocument, state: Evidence) -> Evidence:
-    if any(nested.verdict == "undetermined" for nested in document.nested):
+    if any(nested.verdict == "undetermined" and nested.required for nested in document.nested):
         return Evidence("partial", Reason.LIMIT, detail="a file inside could not be decided")
-    return state if document.nested else ABSENT
+    return state if document.nested or state.state == "partial" else ABSENT
 
 
 def _source_of(document: TorchDocument, probe: Probe, index: int) -> ByteSource | None:
@@ -93,10 +123,12 @@ def _judged(source: ByteSource, name: str, probe: Probe) -> tuple[TorchDocument,
     return opened, status, outcomes
 
 
-def _judge(document: TorchDocument, probe: Probe, source: ByteSource, label: str, span: Span, shift: int | None) -> None:
+def _judge(
+    document: TorchDocument, probe: Probe, source: ByteSource, label: str, span: Span, shift: int | None, required: bool
+) -> None:
     judged = _judged(source, label, probe)
     if judged is None:
-        document.nested.append(NestedFile(label, span, "unknown", "not-this-format", None, ()))
+        document.nested.append(NestedFile(label, span, "unknown", "not-this-format", None, (), required))
         return
     opened, status, outcomes = judged
     failed = tuple(
@@ -104,18 +136,20 @@ def _judge(document: TorchDocument, probe: Probe, source: ByteSource, label: str
         for outcome in outcomes
         if outcome.state is State.FAILED and outcome.level is Level.ERROR and outcome.axis is not Axis.SAFETY
     )
-    document.nested.append(NestedFile(label, span, opened.kind, status.verdict.value, _safety(status), failed))
-    _take_over(document, opened, status, label, shift)
+    document.nested.append(NestedFile(label, span, opened.kind, status.verdict.value, _safety(status), failed, required))
+    _take_over(document, opened, label, shift, required)
 
 
 def _safety(status: Status) -> str | None:
     return status.safety.value if status.safety is not None else None
 
 
-def _take_over(document: TorchDocument, opened: TorchDocument, status: Status, label: str, shift: int | None) -> None:
-    """Let the outer file show what the inner one holds: code, globals, storages and tensors, placed in the outer file."""
+def _take_over(document: TorchDocument, opened: TorchDocument, label: str, shift: int | None, required: bool) -> None:
+    """Let the outer file show what the inner one holds: code, storages and tensors, placed in the outer file."""
     document.has_code = document.has_code or opened.has_code
     document.followed = document.followed and opened.followed
+    if not required:
+        return
     prefix = document.local_name(label)
     order = byte_order(opened)
     moved: dict[int, Storage] = {}

@@ -165,7 +165,8 @@ def candidate_names(document: TorchDocument, storage: Storage, pickle: PickleRec
     if document.kind in ("torch-legacy", "torch-tar"):
         return [f"storages/{key}"]
     if document.kind == "torch-package":
-        return [f".data/{key}.storage"]
+        # Scripts in a package name the whole record (format.md 3.5).
+        return [f".data/{key}.storage"] if not key.endswith(".storage") else [f".data/{key}"]
     if document.kind in SCRIPT_KINDS:
         folders = SCRIPT_FOLDERS.get(pickle.role, ("data",))
         return [f"{folder}/{key}" for folder in folders] + ([key] if key.startswith(folders) else [])

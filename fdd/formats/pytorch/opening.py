@@ -14,6 +14,7 @@ from fdd.formats.pytorch.executorch import open_executorch
 from fdd.formats.pytorch.export import read_program
 from fdd.formats.pytorch.identify import ZIP_KINDS
 from fdd.formats.pytorch.legacy import open_legacy
+from fdd.formats.pytorch.machine_paths import find_machine_paths
 from fdd.formats.pytorch.mobile import open_mobile
 from fdd.formats.pytorch.names import SCRIPT_KINDS, VERSION_NAMES
 from fdd.formats.pytorch.nested import judge_archives
@@ -65,6 +66,7 @@ def open_document(probe: Probe, identification: Identification) -> TorchDocument
     document.content = CONTENT_OF_KIND.get(identification.kind, document.content)
     find_other_readings(document, probe)
     collect_globals(document)
+    find_machine_paths(document, probe.limits)
     diagnose(document, probe, by_python=python_made(document))
     return document
 
@@ -89,7 +91,8 @@ def _read_special(document: TorchDocument, probe: Probe) -> None:
     if document.kind in SCRIPT_KINDS:
         read_script(document, probe)
     elif document.kind == "torch-package":
-        read_package(document)
+        read_script(document, probe)
+        read_package(document, probe)
     elif document.kind == "pt2":
         read_program(document, probe)
     elif document.kind == "mar":

@@ -29,6 +29,8 @@ FIRST_PART_BYTES = 1 << 16
 WANTS_MORE = frozenset({NO_STOP, ARGUMENT_PAST_END, NO_NEWLINE})
 """Faults of a pickle that is cut off, or that another few bytes would make whole."""
 ZIP_HEAD = b"PK\x03\x04"
+SCRIPT_ROLES = frozenset({"ts-code", "debug"})
+"""Pickles of scripts in files of other kinds (packages)."""
 _PROTO_HEAD = re.compile(rb"\x80[\x02-\x05]")
 
 
@@ -245,7 +247,7 @@ def collect_globals(document: TorchDocument, script_classes: frozenset[str] = fr
         script_classes |= script_facts.modules
     uses: dict[tuple[str, str, str], GlobalUse] = {}
     for pickle in document.pickles:
-        script_pickle = script and pickle.judged
+        script_pickle = pickle.judged and (script or pickle.role in SCRIPT_ROLES)
         for event in pickle.facts.events:
             if event.what == "global" and isinstance(event.value, Global):
                 _count(uses, pickle, event.value, event.offset, script_pickle, script_classes)

@@ -30,7 +30,9 @@ UNREADABLE_FLAGS = FLAG_ENCRYPTED | FLAG_PATCHED | FLAG_STRONG_ENCRYPTION | FLAG
 SMALL = 4096
 """Bytes of a small record that are kept; torch writes at most a few dozen."""
 METHOD_NAMES = {METHOD_STORED: "stored", METHOD_DEFLATED: "deflated", 12: "bzip2", 14: "lzma", 93: "zstd", 95: "xz", 99: "aes"}
-PICKLE_ROLES = frozenset({*SCRIPT_PICKLES.values(), "object", "packaged"})
+PICKLE_ROLES = frozenset({*SCRIPT_PICKLES.values(), "object", "packaged", "ts-code"})
+CARRIED_ROLES = frozenset({"extra-file", "resource", "member", "native"})
+"""Roles of records that may hold any file of the user, pickles too: what they name counts, that they are there does not."""
 NATIVE_MAGIC = {
     b"\x7fELF": "ELF",
     b"MZ": "PE",
@@ -172,8 +174,8 @@ def _probe_rest(document: TorchDocument, limits: Limits) -> None:
     facts = document.zip
     assert facts is not None
     for index, record in enumerate(document.records):
-        if record.role in ("unknown", "outside", "extra-file", "resource", "member", "native"):
-            _probe_record(document, index, limits)
+        if record.role in ("unknown", "outside") or (record.role in CARRIED_ROLES and document.kind != "mar"):
+            probe_record(document, index, limits)
     for unlisted in facts.unlisted:
         document.has_code = True
         if unlisted.payload is not None and readable(unlisted):
@@ -186,7 +188,8 @@ def _probe_rest(document: TorchDocument, limits: Limits) -> None:
         probe_hidden(document, Span(end.span.end - len(end.comment), len(end.comment)), None, limits, end.comment)
 
 
-def _probe_record(document: TorchDocument, index: int, limits: Limits) -> None:
+def probe_record(document: TorchDocument, index: int, limits: Limits) -> None:
+    """Look for machine code and pickles in a record that the format does not say to hold any."""
     record = document.records[index]
     read = contents(document, index, SMALL if record.method == "stored" else limits.inflated_bytes)
     if read is None or record.span is None:
@@ -200,7 +203,8 @@ def _probe_record(document: TorchDocument, index: int, limits: Limits) -> None:
         document.has_code = True
         document.facts.setdefault("native", []).append((record.name, record.span, magic))
         return
-    probe_hidden(document, record.span, record.name, limits, data if shift is None else None)
+    role = "carried" if record.role in CARRIED_ROLES else "hidden"
+    probe_hidden(document, record.span, record.name, limits, data if shift is None else None, role)
 
 
 def probe_orphans(document: TorchDocument, limits: Limits) -> None:
@@ -208,7 +212,7 @@ def probe_orphans(document: TorchDocument, limits: Limits) -> None:
     named = {storage.record for storage in document.storages}
     for index, record in enumerate(document.records):
         if record.role == "storage" and record.name not in named and document.kind in EAGER_KINDS:
-            _probe_record(document, index, limits)
+            probe_record(document, index, limits)
 
 
 def marker_names(document: TorchDocument) -> list[str]:

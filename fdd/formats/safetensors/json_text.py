@@ -116,6 +116,7 @@ class JsonText:
             regular = self._regular.match(self.text, self.position)
             if regular is not None:
                 self._take(regular.end())
+                self._values_left -= regular.group().count(b",") + 3  # about as many as it would be taken apart
                 return Value("regular", regular.start(), regular.end(), regular)
         start, first = self.position, self.text[self.position : self.position + 1]
         if first == b'"':

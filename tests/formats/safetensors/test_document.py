@@ -9,6 +9,8 @@ from pathlib import Path
 from struct import pack
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import fdd
 from fdd.core.finding import Reason, Safety, Verdict
@@ -17,8 +19,9 @@ from fdd.fixity.create import create
 from fdd.formats import by_name, installed
 from fdd.formats.probe import make_probe
 from fdd.formats.safetensors.document import SafetensorsDocument
+from fdd.formats.safetensors.dtypes import ELEMENT_TYPES
 from fdd.formats.safetensors.format import FORMAT
-from fdd.formats.safetensors.header import LONGEST_HEADER
+from fdd.formats.safetensors.header import LONGEST_HEADER, read_text
 from fdd.limits import Limits
 from fdd.resources import corpus_dir
 
@@ -173,11 +176,38 @@ def test_code_in_another_reading_leaves_the_safety_open() -> None:
 
 
 def test_hostile_shapes_cost_nothing() -> None:
-    shape = [1 << 62] * 200_000
+    shape = [1 << 62] * 20_000
     text = json.dumps({"w": {"dtype": "F32", "shape": [0, *shape], "data_offsets": [0, 0]}}).encode()
     report = fdd.validate(pack("<Q", len(text)) + text)
     assert report.verdict is Verdict.VALID
     assert report.tensors[0]["stride"] is None
+
+
+@given(
+    st.sampled_from(sorted(ELEMENT_TYPES)),
+    st.lists(st.integers(0, 1 << 60), max_size=20),
+    st.tuples(st.integers(0, 1 << 60), st.integers(0, 1 << 60)),
+    st.sampled_from([None, 0, 2]),
+)
+def test_regular_entries_are_read_as_all_others(
+    word: str, shape: list[int], offsets: tuple[int, int], indent: int | None
+) -> None:
+    """The pattern for what writers put and the reader for anything give the same entry."""
+    fields = {"dtype": word, "shape": shape, "data_offsets": offsets}
+    quick = read_text(json.dumps({"w": fields}, indent=indent).encode(), Limits())
+    slow = read_text(json.dumps({"w": {**fields, "x": 0}}, indent=indent).encode(), Limits())
+    for found, other in zip(quick.entries, slow.entries, strict=True):
+        assert (found.word, found.shape, found.begin, found.end) == (other.word, other.shape, other.begin, other.end)
+        assert (found.key_span, found.places, found.missing, other.missing) == (other.key_span, other.places, [], [])
+    assert [entry.unknown for entry in quick.entries] == [[]]
+
+
+def test_metadata_that_look_like_a_tensor_are_metadata() -> None:
+    text = b'{"__metadata__":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
+    found = read_text(text, Limits())
+    assert (found.entries, found.metadata) == ([], {"dtype": "F32"})
+    assert [(key, what) for key, _, what in found.not_text] == [("shape", "a list"), ("data_offsets", "a list")]
+    assert text[found.not_text[0][1].offset - 8 :].startswith(b"[2]")
 
 
 def test_a_header_longer_than_any_reader_takes(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from fdd.core.rule import Violation, at
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.executorch import ExecuTorchFacts
-from fdd.formats.pytorch.mobile import KNOWN_BYTECODE, MobileFacts
+from fdd.formats.pytorch.mobile_facts import KNOWN_BYTECODE, MobileFacts
 from fdd.formats.pytorch.rules.catalogue import rule
 
 MOBILE = frozenset({"mobile-flatbuffer"})
@@ -83,11 +83,8 @@ def mobile_index_wrong(document: TorchDocument) -> Iterator[Violation]:
 
     References: format.md 3.6.
     """
-    facts = _mobile(document)
-    for what, span in facts.bad_indexes:
+    for what, span in _mobile(document).wrong:
         yield at(span, what=what)
-    if facts.stated_storages is not None and facts.stated_storages != facts.storage_count:
-        yield at(what=f"the module states {facts.stated_storages} storages and holds {facts.storage_count}")
 
 
 @rule(
@@ -134,6 +131,98 @@ def mobile_bytecode_version(document: TorchDocument) -> Iterator[Violation]:
         module = facts.walk.tables[0] if facts.walk is not None else None
         place = module.span_of("bytecode_version", 4) if module is not None else None
         yield at(place, version=facts.bytecode_version)
+
+
+@rule(
+    "PT-MOB-006",
+    "mobile-instruction-wrong",
+    axis="valid",
+    level="error",
+    clause="mobile.code",
+    kinds=MOBILE,
+    needs=("mobile",),
+    per="place",
+    title="Every instruction can run.",
+    message="{what}",
+    remedy="Get the file again from its source: the mobile interpreter ends or reads memory that is not its own.",
+)
+def mobile_instruction_wrong(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: the interpreter takes registers, jumps and operators as they stand, without a check.
+
+    References: torch/csrc/jit/runtime/instruction.h; torch/csrc/jit/mobile/interpreter.cpp.
+    """
+    for what, span in _mobile(document).wrong_code:
+        yield at(span, what=what)
+
+
+@rule(
+    "PT-MOB-007",
+    "flatbuffer-layout-unusual",
+    axis="valid",
+    level="warning",
+    clause="mobile.writer",
+    kinds=MOBILE,
+    needs=("mobile",),
+    title="The layout is the one that torch gives the content.",
+    message="{what}; torch lays it out in another way",
+    remedy="Hold the file against another copy: the place may be damaged, or another tool wrote it.",
+)
+def flatbuffer_layout_unusual(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: a mobile module has no checksum. Its writer leaves little choice, so that many a flipped bit shows as
+    a layout that torch does not write.
+
+    References: format.md 3.6; FlatBuffers, internals; torch/csrc/jit/serialization/flatbuffer_serializer.cpp.
+    """
+    facts = _mobile(document)
+    if facts.walk is not None and not facts.walk.faults:
+        for what, span in facts.odd_layout:
+            yield at(span, what=what)
+
+
+@rule(
+    "PT-MOB-008",
+    "mobile-name-unusual",
+    axis="valid",
+    level="warning",
+    clause="mobile.writer",
+    kinds=MOBILE,
+    needs=("mobile",),
+    per="place",
+    title="Names are such as torch writes, and the sources know them.",
+    message="{what}",
+    remedy="Hold the file against another copy: the name may be damaged, or another tool wrote the file.",
+)
+def mobile_name_unusual(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: the names of types, attributes and methods stand in the module and in the source that travels with it;
+    where they differ, one of the two was changed.
+
+    References: format.md 3.6; torch/csrc/jit/serialization/flatbuffer_serializer.cpp.
+    """
+    for what, span in _mobile(document).odd_names:
+        yield at(span, what=what)
+
+
+@rule(
+    "PT-MOB-009",
+    "mobile-part-unused",
+    axis="valid",
+    level="warning",
+    clause="mobile.writer",
+    kinds=MOBILE,
+    needs=("mobile",),
+    per="place",
+    title="Everything that is stored is used.",
+    message="{what}",
+    remedy="Hold the file against another copy: a reference to it may be damaged, or it was put in by another tool.",
+)
+def mobile_part_unused(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: torch stores a value where something asks for it. One that nothing asks for tells of a reference
+    that was changed, or of something that was put in.
+
+    References: torch/csrc/jit/serialization/flatbuffer_serializer.cpp.
+    """
+    for what, span in _mobile(document).unused:
+        yield at(span, what=what)
 
 
 @rule(

@@ -7,9 +7,13 @@ from collections.abc import Iterator
 
 from fdd.core.rule import Violation, at
 from fdd.formats.pytorch.document import TorchDocument
-from fdd.formats.pytorch.rules.catalogue import rule
+from fdd.formats.pytorch.export_facts import ProgramFacts
+from fdd.formats.pytorch.rules.catalogue import SCRIPT, rule
 
-HOLDERS = frozenset({"pt2", "mar", "distcp", "torch-package"})
+HOLDERS = frozenset({"pt2", "mar", "distcp"})
+"""Kinds that torch files are a part of."""
+CARRIERS = HOLDERS | SCRIPT | {"torch-package"}
+"""Kinds that torch files may travel in."""
 
 
 @rule(
@@ -53,9 +57,13 @@ def nested_not_valid(document: TorchDocument) -> Iterator[Violation]:
 
     References: format.md 3.5.
     """
+    facts = document.facts.get("program")
+    opaque = facts.opaque if isinstance(facts, ProgramFacts) else frozenset()
     for nested in document.nested:
         broken = nested.verdict == "not-well-formed" and document.kind != "distcp"
-        if broken or nested.verdict in ("well-formed-not-valid", "not-this-format"):
+        # Model archives hold models of any kind, and some objects of programs are bare pickles.
+        foreign = nested.verdict == "not-this-format" and document.kind != "mar" and nested.label not in opaque
+        if nested.required and (broken or foreign or nested.verdict == "well-formed-not-valid"):
             yield at(
                 nested.span,
                 record=nested.label if document.kind != "distcp" else None,
@@ -72,7 +80,7 @@ def nested_not_valid(document: TorchDocument) -> Iterator[Violation]:
     axis="safety",
     level="error",
     clause="nested.files",
-    kinds=HOLDERS,
+    kinds=CARRIERS,
     needs=("nested",),
     per="place",
     title="No torch file inside is dangerous.",
@@ -86,7 +94,7 @@ def nested_file_dangerous(document: TorchDocument) -> Iterator[Violation]:
     """
     for nested in document.nested:
         if nested.safety == "dangerous":
-            yield at(nested.span, label=nested.label)
+            yield at(nested.span, record=nested.label if document.zip is not None else None, label=nested.label)
 
 
 @rule(
@@ -95,7 +103,7 @@ def nested_file_dangerous(document: TorchDocument) -> Iterator[Violation]:
     axis="safety",
     level="warning",
     clause="nested.files",
-    kinds=HOLDERS,
+    kinds=CARRIERS,
     needs=("nested",),
     per="place",
     title="Torch files inside name only listed globals.",
@@ -109,4 +117,4 @@ def nested_file_unlisted(document: TorchDocument) -> Iterator[Violation]:
     """
     for nested in document.nested:
         if nested.safety == "unlisted":
-            yield at(nested.span, label=nested.label)
+            yield at(nested.span, record=nested.label if document.zip is not None else None, label=nested.label)

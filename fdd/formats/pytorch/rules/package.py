@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules on torch.package archives, TorchServe archives and exported programs (PT-PKG, PT-MAR, PT-PT2)."""
+"""Rules on torch.package archives, TorchServe archives and exported programs (PT-PKG, PT-MAR, PT-PT2).
+
+Two of the catalogue in format.md 6.8 are asked elsewhere: PT-PKG-002 (pickles valid, storages there) by the rules on pickles
+and by PT-REC-016, PT-PT2-003 (files inside valid, depth bounded) by PT-NST-002.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,15 @@ from collections.abc import Iterator
 
 from fdd.core.rule import Violation, at
 from fdd.formats.pytorch.document import TorchDocument
-from fdd.formats.pytorch.export import ProgramFacts
+from fdd.formats.pytorch.export_facts import ProgramFacts
 from fdd.formats.pytorch.package import ModelArchiveFacts, PackageFacts
 from fdd.formats.pytorch.rules.catalogue import rule
 
 PACKAGE = frozenset({"torch-package"})
 MODEL_ARCHIVE = frozenset({"mar"})
 PROGRAM = frozenset({"pt2"})
+OTHER_CONTENTS = ("data/aotinductor/", "data/executorch/", "data/mtia", "extra/")
+"""What a .pt2 may hold in place of a program."""
 
 
 def _package(document: TorchDocument) -> PackageFacts:
@@ -95,6 +101,50 @@ def package_sources(document: TorchDocument) -> Iterator[Violation]:
     """
     for name, span in _package(document).sources:
         yield at(span, record=name, name=name)
+
+
+@rule(
+    "PT-PKG-005",
+    "package-module-unprovided",
+    axis="valid",
+    level="error",
+    clause="package.modules",
+    kinds=PACKAGE,
+    needs=("pickle", "inventory"),
+    per="place",
+    title="Every module that a pickle names is in the package or on its list of outside modules.",
+    message="the module {module} is neither in the package nor in .data/extern_modules",
+    remedy="Get the file again from its source: the importer ends with ModuleNotFoundError.",
+)
+def package_module_unprovided(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: the importer takes modules from nowhere else, whatever is installed beside it.
+
+    References: format.md 3.5; torch/package/package_importer.py.
+    """
+    for module, span, record in _package(document).unprovided:
+        yield at(span, record=record, module=module)
+
+
+@rule(
+    "PT-PKG-006",
+    "package-id-malformed",
+    axis="valid",
+    level="error",
+    clause="package.modules",
+    kinds=PACKAGE,
+    needs=("objects", "inventory"),
+    per="place",
+    title="Ids of reduced objects name a function and its arguments, and scripts that are there.",
+    message="the id of a reduced object cannot be used: {what}",
+    remedy="Get the file again from its source: the object cannot be loaded.",
+)
+def package_id_malformed(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: scripts and graph modules stand in a package as a call of their function; without it they are lost.
+
+    References: format.md 3.5; torch/package/package_importer.py.
+    """
+    for what, span, record in _package(document).bad_ids:
+        yield at(span, record=record, what=what)
 
 
 @rule(
@@ -195,24 +245,130 @@ def archive_format_unknown(document: TorchDocument) -> Iterator[Violation]:
     clause="program.records",
     kinds=PROGRAM,
     needs=("inventory",),
-    title="archive_format, archive_version and a model are there.",
+    title="archive_format, a model, its weights, constants and inputs are there.",
     message="there is no {name} in the archive",
     remedy="Get the file again from its source: torch.export.load refuses it.",
 )
 def archive_format_missing(document: TorchDocument) -> Iterator[Violation]:
-    """Why it matters: the reader looks for these records first.
+    """Why it matters: the reader asks for these records by their names and ends where there is none.
 
-    References: format.md 3.5; history.md, table 2.
+    References: format.md 3.5; history.md, table 2; torch/export/pt2_archive/_package.py.
     """
     if not document.root:
-        expected = ("serialized_exported_program.json", "version")
+        expected = ["serialized_exported_program.json", "version"]
     else:
-        expected = ("archive_format", "archive_version")
+        expected = ["archive_format"]
+        locals_of = [document.local_name(record.name) for record in document.records]
+        models = [local for local in locals_of if local.startswith("models/") and local.endswith(".json")]
+        if not models and not any(local.startswith(OTHER_CONTENTS) for local in locals_of):
+            yield at(name="models/*.json")
+        for local in models:
+            yield from _parts_missing(document, local.removeprefix("models/").removesuffix(".json"))
     for name in expected:
         if document.find(name) is None:
             yield at(name=name)
-    if document.root and not any(record.role in ("program", "native") for record in document.records):
-        yield at(name="models/*.json")
+
+
+def _parts_missing(document: TorchDocument, model: str) -> Iterator[Violation]:
+    """A model comes with weights and constants, described by a configuration or, in 2.8, in one file; and with inputs."""
+    for folder in ("weights", "constants"):
+        config = f"data/{folder}/{model}_{folder}_config.json"
+        if document.find(config) is None and document.find(f"data/{folder}/{model}.pt") is None:
+            yield at(name=config)
+    if document.find(f"data/sample_inputs/{model}.pt") is None:
+        yield at(name=f"data/sample_inputs/{model}.pt")
+
+
+@rule(
+    "PT-PT2-005",
+    "archive-version-missing",
+    axis="valid",
+    level="warning",
+    clause="program.records",
+    kinds=PROGRAM,
+    needs=("inventory",),
+    title="archive_version is there.",
+    message="there is no record archive_version; torch takes it for 0",
+    remedy="Nothing is lost. Find out what wrote the file: torch itself writes the record.",
+)
+def archive_version_missing(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: the number tells which rules the archive follows.
+
+    References: format.md 3.5; torch/export/pt2_archive/_package.py.
+    """
+    if document.root and document.find("archive_version") is None:
+        yield at()
+
+
+@rule(
+    "PT-PT2-006",
+    "program-unreadable",
+    axis="valid",
+    level="error",
+    clause="program.programs",
+    kinds=PROGRAM,
+    needs=("program",),
+    per="place",
+    title="Every program is JSON with a graph.",
+    message="the program cannot be used: {why}",
+    remedy="Get the file again from its source: the model is lost in this copy.",
+)
+def program_unreadable(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: the program is the model; weights alone do not bring it back.
+
+    References: format.md 3.2, rows 7a and 7d; torch/_export/serde/schema.py.
+    """
+    for fault in _program(document).program_faults:
+        yield at(fault.span, record=fault.record, why=fault.detail)
+
+
+@rule(
+    "PT-PT2-007",
+    "program-tensor-missing",
+    axis="valid",
+    level="error",
+    clause="program.programs",
+    kinds=PROGRAM,
+    needs=("program", "inventory"),
+    per="place",
+    title="The archive holds every parameter, buffer and constant that its programs take.",
+    message="the {sort} {name} of the program is in neither weights nor constants",
+    remedy="Get the file again from its source: these numbers are not in it.",
+)
+def program_tensor_missing(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: the program cannot run without them.
+
+    References: format.md 3.5; torch/_export/serde/schema.py.
+    """
+    facts = _program(document)
+    for program in facts.programs:
+        there = facts.names_for(program.model)
+        for sort, name in program.wanted if there is not None else ():
+            if there is not None and name not in there:
+                yield at(program.span, record=program.record, tensor=name, sort=sort.replace("_", " "), name=name)
+
+
+@rule(
+    "PT-PT2-008",
+    "weight-without-values",
+    axis="valid",
+    level="warning",
+    clause="program.weights",
+    kinds=PROGRAM,
+    needs=("inventory",),
+    title="Weights have values.",
+    message="the weight {name} has a shape, but its record is empty: torch fills it with zeros",
+    remedy="Get the values from where the model was trained; this file holds none.",
+)
+def weight_without_values(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: programs can be exported with fake tensors. They load, and compute with zeros.
+
+    References: torch/export/pt2_archive/_package.py.
+    """
+    for tensor in document.tensors:
+        storage = tensor.storage
+        if storage is not None and storage.stored_size == 0 and tensor.element_count:
+            yield at(storage.span, record=storage.record, tensor=tensor.name, name=tensor.name)
 
 
 @rule(
@@ -222,7 +378,7 @@ def archive_format_missing(document: TorchDocument) -> Iterator[Violation]:
     level="error",
     clause="program.weights",
     kinds=PROGRAM,
-    needs=("inventory",),
+    needs=("inventory", "program"),
     per="place",
     title="The weights configuration fits the weights.",
     message="{what}",
@@ -244,6 +400,9 @@ def weights_config_wrong(document: TorchDocument) -> Iterator[Violation]:
             yield at(storage.span if storage else None, tensor=tensor.name, what="sizes and strides do not fit each other")
         elif min((*tensor.shape, *tensor.stride, tensor.storage_offset or 0)) < 0:
             yield at(storage.span if storage else None, tensor=tensor.name, what="a negative size, stride or offset")
-        elif storage is not None and storage.stored_size is not None and need is not None and need > storage.stored_size:
+        elif storage is not None and storage.stored_size and need is not None and need > storage.stored_size:
             what = f"the tensor needs {need} bytes, its record holds {storage.stored_size}"
+            yield at(storage.span, record=storage.record, tensor=tensor.name, what=what)
+        elif storage is not None and storage.stored_size and tensor.dtype and storage.stored_size % tensor.dtype.size:
+            what = f"the record of {storage.stored_size} bytes is no whole number of elements of {tensor.dtype.name}"
             yield at(storage.span, record=storage.record, tensor=tensor.name, what=what)

@@ -386,15 +386,18 @@ def code_operator_dangerous(document: TorchDocument) -> Iterator[Violation]:
     clause="safety.privacy",
     kinds=CODE,
     needs=NEEDS,
-    title="The file holds no paths of somebody's own machine.",
+    title="The file holds no paths of the machine it was made on.",
     message="the file holds the path {path}",
     remedy="Consider before publishing: such paths tell names of people and machines.",
 )
 def path_of_author(document: TorchDocument) -> Iterator[Violation]:
-    """Why it matters: paths of home folders are personal data, and they tell where the training code lay.
+    """Why it matters: paths of home folders are personal data. Debug records of TorchScript, stack traces of exported
+    programs and modules of legacy files also tell where the training code lay, and in which versions of its libraries.
 
-    References: format.md 6.6.
+    References: format.md 3.4, 6.6.
     """
+    for record, place, path in document.facts.get("machine-paths", ()):
+        yield at(place, record=record, path=path)
     for pickle in document.pickles:
         for offset, path in pickle.survey.homes:
             yield at(pickle.place(offset), record=pickle.record, path=path)

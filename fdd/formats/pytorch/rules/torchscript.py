@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules on TorchScript archives (PT-TS)."""
+"""Rules on TorchScript archives (PT-TS). PT-TS-003, storages in the folder of their pickle, is asked by PT-REC-016."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from fdd.core.rule import Violation, at
 from fdd.core.span import Span
+from fdd.formats.pytorch.bytecode import FIRST_BYTECODE, LAST_BYTECODE
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.rules.catalogue import SCRIPT, rule
-from fdd.formats.pytorch.torchscript import FIRST_BYTECODE, LAST_BYTECODE, ScriptFacts
+from fdd.formats.pytorch.torchscript import ScriptFacts
 
 CURRENT = SCRIPT - {"torchscript-json"}
 JSON = frozenset({"torchscript-json"})
@@ -57,8 +58,8 @@ def script_record_missing(document: TorchDocument) -> Iterator[Violation]:
     kinds=CURRENT,
     needs=("storages",),
     per="place",
-    title="Every class below __torch__ has its code file.",
-    message="the class {name} has no code: record {expected} is missing",
+    title="Every class and function below __torch__ has its code.",
+    message="{name} has no code in the archive; it should stand in {expected}",
     remedy="Get the file again from its source: torch.jit.load ends with `Unknown type name`.",
 )
 def class_without_code(document: TorchDocument) -> Iterator[Violation]:
@@ -100,8 +101,8 @@ def code_not_text(document: TorchDocument) -> Iterator[Violation]:
     clause="script.records",
     kinds=SCRIPT,
     needs=("directory",),
-    title="Only code and debug records are deflated.",
-    message="the record is deflated; torch deflates code and debug records only",
+    title="Only code and debug records are deflated, since 1.3.",
+    message="the record is deflated; torch deflates code and debug records only, and none before 1.3",
     remedy="Nothing is lost. The archive was written again by another tool; memory-mapped loading is not possible.",
 )
 def script_record_deflated(document: TorchDocument) -> Iterator[Violation]:
@@ -110,7 +111,7 @@ def script_record_deflated(document: TorchDocument) -> Iterator[Violation]:
     References: format.md 3.4.
     """
     for record in document.records:
-        if record.method == "deflated" and record.role not in ("code", "debug"):
+        if record.method == "deflated" and (record.role not in ("code", "debug") or document.kind in JSON):
             yield at(record.span, record=record.name)
 
 
@@ -131,9 +132,9 @@ def bytecode_version_unknown(document: TorchDocument) -> Iterator[Violation]:
 
     References: format.md 3.2, row 9.
     """
-    facts = _script(document)
-    if facts.bytecode_version is not None and not FIRST_BYTECODE <= facts.bytecode_version <= LAST_BYTECODE:
-        yield at(facts.bytecode_span, version=facts.bytecode_version)
+    facts = _script(document).bytecode
+    if facts.version is not None and not FIRST_BYTECODE <= facts.version <= LAST_BYTECODE:
+        yield at(facts.span, record=facts.record, version=facts.version)
 
 
 @rule(
@@ -153,9 +154,9 @@ def bytecode_version_of_flatbuffers(document: TorchDocument) -> Iterator[Violati
 
     References: format.md 3.2, row 9.
     """
-    facts = _script(document)
-    if facts.bytecode_version is not None and LAST_PICKLED_BYTECODE < facts.bytecode_version <= LAST_BYTECODE:
-        yield at(facts.bytecode_span, version=facts.bytecode_version)
+    facts = _script(document).bytecode
+    if facts.version is not None and LAST_PICKLED_BYTECODE < facts.version <= LAST_BYTECODE:
+        yield at(facts.span, record=facts.record, version=facts.version)
 
 
 @rule(
@@ -175,9 +176,32 @@ def bytecode_without_version(document: TorchDocument) -> Iterator[Violation]:
 
     References: format.md 3.2, row 9.
     """
-    facts = _script(document)
-    if facts.bytecode_span is not None and facts.bytecode_version is None:
-        yield at(facts.bytecode_span)
+    facts = _script(document).bytecode
+    if facts.read and facts.version is None and not facts.faults:
+        yield at(facts.span, record=facts.record)
+
+
+@rule(
+    "PT-TS-013",
+    "bytecode-malformed",
+    axis="valid",
+    level="error",
+    clause="script.bytecode",
+    kinds=MOBILE,
+    needs=("objects",),
+    per="place",
+    title="The bytecode is made of functions whose instructions can run.",
+    message="{what}",
+    remedy="Get the file again from its source; torch.jit.load does not need the bytecode, the mobile interpreter does.",
+)
+def bytecode_malformed(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: the mobile interpreter takes registers, jumps and operators as they stand, without a check.
+
+    References: format.md 3.2, row 9; torch/csrc/jit/runtime/instruction.h.
+    """
+    facts = _script(document).bytecode
+    for what in facts.faults:
+        yield at(facts.span, record=facts.record, what=what)
 
 
 @rule(
@@ -241,11 +265,11 @@ def model_json_unreadable(document: TorchDocument) -> Iterator[Violation]:
 
     References: format.md 3.2, row 11; history.md, table 2.
     """
-    facts = _script(document)
+    facts = _script(document).model_json
     index = document.find("model.json")
-    if facts.json_fault is not None and index is not None:
+    if facts is not None and facts.fault is not None and index is not None:
         record = document.records[index]
-        yield at(record.span, record=record.name, why=facts.json_fault)
+        yield at(record.span, record=record.name, why=facts.fault)
 
 
 @rule(
@@ -266,7 +290,8 @@ def model_json_tensor_missing(document: TorchDocument) -> Iterator[Violation]:
 
     References: format.md 3.2, row 11.
     """
-    for name, record in _script(document).missing_tensors:
+    facts = _script(document).model_json
+    for name, record in facts.missing_tensors if facts is not None else ():
         yield at(tensor=name, record=record, what="the tensor has no record")
     for tensor in document.tensors:
         storage, need = tensor.storage, tensor.view_byte_count
@@ -275,3 +300,30 @@ def model_json_tensor_missing(document: TorchDocument) -> Iterator[Violation]:
             yield at(storage.span, record=storage.record, tensor=tensor.name, what=what)
         elif tensor.function == "model.json" and (tensor.shape is None or tensor.stride is None or tensor.dtype is None):
             yield at(tensor=tensor.name, what="the tensor has no usable type, size or stride")
+
+
+@rule(
+    "PT-TS-014",
+    "model-json-record-missing",
+    axis="valid",
+    level="error",
+    clause="script.model-json",
+    kinds=JSON,
+    needs=("inventory",),
+    per="place",
+    title="Every record that model.json names is there.",
+    message="{what} names the record {name}, and there is none",
+    remedy="Get the file again from its source: a part of the model is not in it.",
+)
+def model_json_record_missing(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: the code of a module, or its attributes, are not there.
+
+    References: format.md 3.2, row 11; history.md, table 2.
+    """
+    facts = _script(document).model_json
+    index = document.find("model.json")
+    if facts is None or index is None:
+        return
+    record = document.records[index]
+    for what, name in facts.missing_records:
+        yield at(record.span, record=record.name, what=what, name=name)

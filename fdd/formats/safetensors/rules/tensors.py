@@ -259,7 +259,7 @@ def name_hard_to_handle(document: SafetensorsDocument) -> Iterator[Violation]:
     for entry in entries(document):
         if not entry.key:
             yield on(entry, entry.key_span, what="the name of the tensor is empty")
-        elif any(unicodedata.category(character) == "Cc" for character in entry.key):
+        elif not entry.key.isprintable() and any(unicodedata.category(character) == "Cc" for character in entry.key):
             yield on(entry, entry.key_span, what="the name of the tensor holds control characters")
 
 

@@ -23,7 +23,7 @@ REFERRED = STORED - {"torchscript-json"}
 CANONICAL = re.compile(r"0|[1-9][0-9]*")
 """A number as torch writes it: ASCII digits, no leading zeros, no sign."""
 SCRIPT_KEY = re.compile(r"(?:(?:data|tensors|constants|bytecode|traced_inputs)/)?(?:0|[1-9][0-9]*)(?:\.storage)?")
-"""Mobile archives name constants `0.storage` or `constants/0`."""
+"""Mobile archives name constants `0.storage` or `constants/0`, scripts in packages their storages `0.storage`."""
 ORDER = ("object", "format-version", "storage-alignment", "byteorder", "storage", "version", "serialization-id")
 """Roles of records in the order in which torch.save writes them; before 1.6 the version came first."""
 LEAST_ADDRESS = 1 << 24
@@ -108,7 +108,7 @@ def storage_key_not_canonical(document: TorchDocument) -> Iterator[Violation]:
 
     References: format.md 1.2, 2.2.
     """
-    canonical = SCRIPT_KEY if document.kind in SCRIPT_KINDS else CANONICAL
+    canonical = CANONICAL if document.kind in EAGER_KINDS else SCRIPT_KEY
     for storage, tensor in stored_storages(document):
         if storage.uses and not canonical.fullmatch(storage.key):
             yield at(storage.place, record=storage.source, tensor=tensor, key=storage.key)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`fdd fixity`: manifests are made, files are held against them, and other tools get their lists."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.running import FOREIGN, Runner, broken, fill, good
+from tests.cli.test_paths import Stdin
+
+
+@pytest.fixture
+def collection(tmp_path: Path) -> Path:
+    """Files as they came, one of another kind."""
+    return fill(tmp_path / "files", **{"x__pt": good(), "sub/y__pt": broken(), "data__h5": FOREIGN})
+
+
+def manifests(folder: Path) -> dict[str, Any]:
+    return {name: json.loads((folder / name).read_text(encoding="utf-8")) for name in sorted(os.listdir(folder))}
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_one_manifest_each(fdd: Runner, tmp_path: Path, collection: Path, jobs: str) -> None:
+    code, out, err = fdd("fixity", "create", collection, "--output-dir", tmp_path / "m", "--jobs", jobs, "--digest", "sha256,md5")
+    assert (code, out, err) == (0, "", "")
+    found = manifests(tmp_path / "m")
+    assert list(found) == ["data.h5.fixity.json", "sub%2Fy.pt.fixity.json", "x.pt.fixity.json"]
+    assert found["sub%2Fy.pt.fixity.json"]["file"] == {
+        "name": "y.pt", "path": "sub/y.pt", "size": len(broken()),
+        "digests": {"sha256": hashlib.sha256(broken()).hexdigest(), "md5": hashlib.md5(broken()).hexdigest()},
+    }  # fmt: skip
+
+
+def test_a_single_manifest_goes_to_standard_output_or_a_file(fdd: Runner, tmp_path: Path, collection: Path) -> None:
+    code, out, _ = fdd("fixity", "create", collection / "x.pt")
+    assert code == 0
+    assert fdd("fixity", "create", collection / "x.pt", "--output", tmp_path / "one").out == ""
+    assert (tmp_path / "one").read_text(encoding="utf-8") == out
+    assert "created" not in json.loads(out)
+    assert "created" in fdd("fixity", "create", collection / "x.pt", "--created", "now").json
+
+
+def test_a_manifest_of_standard_input(fdd: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Stdin(good()))
+    ran = fdd("fixity", "create", "-", "--name", "x.pt", "--jobs", "2")
+    assert ran.code == 0
+    assert ran.json["file"] == {
+        "name": "x.pt", "size": len(good()), "digests": {"sha256": hashlib.sha256(good()).hexdigest()},
+    }  # fmt: skip
+
+
+def test_same_names_from_two_places(fdd: Runner, tmp_path: Path) -> None:
+    fill(tmp_path, **{"a/x__pt": good(), "b/x__pt": broken()})
+    assert fdd("fixity", "create", tmp_path / "a", tmp_path / "b", "--output-dir", tmp_path / "m").code == 0
+    sizes = {name: found["file"]["digests"]["sha256"] for name, found in manifests(tmp_path / "m").items()}
+    assert sizes == {
+        "x.pt.fixity.json": hashlib.sha256(good()).hexdigest(),
+        "x.pt~2.fixity.json": hashlib.sha256(broken()).hexdigest(),
+    }
+
+
+def test_files_that_cannot_be_recorded(fdd: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(tmp_path / "in", x__pt=good())
+    os.mkfifo(tmp_path / "in" / "pipe\x1b")
+    code, out, err = fdd("fixity", "create", tmp_path / "in", tmp_path / "gone", "--output-dir", tmp_path / "m")
+    assert (code, out) == (3, "")
+    assert err.splitlines() == [
+        f"fdd fixity create: {tmp_path}/in/pipe\\x1b: not a regular file but a named pipe (FIFO)",
+        f"fdd fixity create: {tmp_path}/gone: No such file or directory",
+    ]
+    assert list(manifests(tmp_path / "m")) == ["x.pt.fixity.json"]
+    (tmp_path / "empty").mkdir()
+    assert fdd("fixity", "create", tmp_path / "empty", "--output-dir", tmp_path / "m").code == 3
+    from fdd.cli import fixity
+
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr(fixity, "create", fail)
+    code, _, err = fdd("fixity", "create", tmp_path / "in" / "x.pt")
+    assert code == 70 and "internal error: ZeroDivisionError: oh" in err
+
+
+@pytest.fixture
+def recorded(fdd: Runner, tmp_path: Path, collection: Path) -> Path:
+    """The folder of manifests of the collection."""
+    assert fdd("fixity", "create", collection, "--output-dir", tmp_path / "m").code == 0
+    return tmp_path / "m"
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_intact(fdd: Runner, collection: Path, recorded: Path, jobs: str) -> None:
+    ran = fdd("fixity", "verify", recorded, collection, "--format", "json", "--jobs", jobs)
+    assert ran.code == 0
+    assert [(result["name"], result["verdict"]) for result in ran.json["results"]] == [
+        ("data.h5", "intact"), ("y.pt", "intact"), ("x.pt", "intact"),
+    ]  # fmt: skip
+    assert ran.json["summary"] == {"files": 3, "verdicts": {"intact": 3}}
+
+
+def test_damaged_and_missing(fdd: Runner, collection: Path, recorded: Path) -> None:
+    data = bytearray(good())
+    data[data.index(b"\x80\x3f")] ^= 1  # in the bytes of the tensor
+    (collection / "x.pt").write_bytes(data)
+    (collection / "data.h5").unlink()
+    code, out, err = fdd("fixity", "verify", recorded, collection)
+    assert (code, err) == (1, "")
+    lines = out.splitlines()
+    assert lines[0].startswith("missing  data.h5: ")
+    assert lines[1].startswith("intact  y.pt: ")
+    assert lines[2].startswith("damaged  x.pt: ")
+    assert '    tensor "a"' in lines
+    assert lines[-1] == "3 files: 1 damaged, 1 intact, 1 missing"
+    results = fdd("fixity", "verify", recorded, collection, "--format", "jsonl").lines
+    assert results[2]["tensors"] == ["a"]
+
+
+def test_one_manifest_and_one_file(fdd: Runner, tmp_path: Path, collection: Path, recorded: Path) -> None:
+    shutil.copy(collection / "x.pt", tmp_path / "renamed")
+    manifest = recorded / "x.pt.fixity.json"
+    assert fdd("fixity", "verify", manifest, tmp_path / "renamed", "--format", "json").json["verdict"] == "intact"
+    assert fdd("fixity", "verify", manifest, collection).code == 0
+    assert fdd("fixity", "verify", manifest, collection / "sub" / "y.pt").code == 1
+
+
+def test_files_and_manifests_that_cannot_be_read(fdd: Runner, tmp_path: Path, collection: Path, recorded: Path) -> None:
+    (collection / "x.pt").unlink()
+    (collection / "x.pt").mkdir()
+    (recorded / "bad.fixity.json").write_text("{", encoding="utf-8")
+    code, out, _ = fdd("fixity", "verify", recorded, collection)
+    assert code == 3
+    assert sum(line.startswith("cannot be read  ") for line in out.splitlines()) == 2
+    assert fdd("fixity", "verify", tmp_path / "none").code == 3
+    (tmp_path / "empty").mkdir()
+    assert fdd("fixity", "verify", tmp_path / "empty").code == 3
+
+
+def test_lists_of_other_tools(fdd: Runner, tmp_path: Path, collection: Path) -> None:
+    digest = hashlib.sha256(good()).hexdigest()
+    listing = tmp_path / "sums"
+    listing.write_text(f"{digest}  x.pt\n{digest}  sub/y.pt\n{digest}  none\n", encoding="utf-8")
+    results = fdd("fixity", "verify", listing, collection, "--format", "jsonl")
+    assert results.code == 1
+    assert [result["verdict"] for result in results.lines] == ["intact", "damaged", "missing"]
+    listing.write_text("hello\n", encoding="utf-8")
+    code, _, err = fdd("fixity", "verify", listing, collection)
+    assert (code, "line 1" in err) == (2, True)
+
+
+def test_lists_that_sha256sum_understands(fdd: Runner, tmp_path: Path, collection: Path, recorded: Path) -> None:
+    listing = tmp_path / "sums"
+    code, out, _ = fdd("fixity", "export", recorded, "--to", "sha256sum", "--output", listing)
+    assert (code, out) == (0, "")
+    assert fdd("fixity", "verify", listing, collection).code == 0
+    tool = shutil.which("sha256sum")
+    if tool is None:
+        pytest.skip("needs sha256sum")
+    checked = subprocess.run([tool, "--strict", "--check", listing], cwd=collection, capture_output=True, text=True, check=False)
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("form", ["bagit", "hashdeep", "ocfl", "model-signing"])
+def test_other_exports(fdd: Runner, recorded: Path, form: str) -> None:
+    code, out, _ = fdd("fixity", "export", recorded, "--to", form)
+    assert code == 0
+    assert hashlib.sha256(good()).hexdigest() in out
+    assert "sub/y.pt" in out
+
+
+def test_exports_of_nothing(fdd: Runner, tmp_path: Path, recorded: Path) -> None:
+    assert fdd("fixity", "export", tmp_path / "files", "--to", "bagit").code == 2
+    assert fdd("fixity", "export", tmp_path / "none", "--to", "bagit").code == 3
+    (recorded / "bad.fixity.json").write_text("[]", encoding="utf-8")
+    assert fdd("fixity", "export", recorded, "--to", "bagit").code == 2
