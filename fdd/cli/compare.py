@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 from fdd.cli.exits import Exit
-from fdd.cli.options import STDIN, new_parser, spooled_stdin
-from fdd.cli.output import output_stream
+from fdd.cli.options import new_parser, spooled_stdin
+from fdd.cli.output import STDIN, output_stream
 from fdd.core.errors import UsageError
 from fdd.core.text import printable
 from fdd.limits import Limits
@@ -82,8 +82,8 @@ def _file(file: ComparedFile) -> str:
     if order != "none":
         words.append("byte order unknown, taken for little" if order == "unknown" else f"byte order {order}")
     if not file.whole:
-        words.append("perhaps not all its tensors are known")
-    digest = file.content.digest
+        words.append("not all its tensors are known, if it has any")
+    digest = file.digest
     words.append(f"{CONTENT_ALGORITHM} {digest}" if digest is not None else "no content digest")
     return ", ".join(words)
 

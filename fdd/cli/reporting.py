@@ -13,6 +13,7 @@ from typing import TextIO
 from fdd import api
 from fdd.batch.sets import SetCollector
 from fdd.cli.exits import Exit, exit_of
+from fdd.cli.interrupts import Interrupts
 from fdd.cli.options import entries, is_single, jobs_for, spooled_stdin
 from fdd.cli.output import STDIN, FilePerReport, output_stream, relative_path
 from fdd.cli.progress import Progress
@@ -49,16 +50,21 @@ def run_reports(arguments: argparse.Namespace, command: str, step: Step) -> Exit
 def _write_all(run: _Run, stream: TextIO, style: Style) -> None:
     """One document. It is closed properly even where the run is interrupted: what was finished can be read."""
     writer = new_writer(run.arguments.format, stream, style)
-    writer.begin()
-    try:
-        run.each(lambda _, report: writer.write(report))
-    except KeyboardInterrupt:
-        writer.end(run.summary)
-        stream.flush()
-        raise
-    for facts in run.sets.sets():
-        writer.write_set(facts)
-    writer.end(run.summary)
+    with run.interrupts:
+        with run.interrupts.held():
+            writer.begin()
+        try:
+            run.each(lambda _, report: writer.write(report))
+        except KeyboardInterrupt:
+            with run.interrupts.held():
+                writer.end(run.summary)
+                stream.flush()
+            raise
+        with run.interrupts.held():
+            for facts in run.sets.sets():
+                writer.write_set(facts)
+            writer.end(run.summary)
+            stream.flush()
 
 
 class _Run:
@@ -69,6 +75,7 @@ class _Run:
         self.summary = Summary()
         self.sets = SetCollector()
         self.code = Exit.GOOD
+        self.interrupts = Interrupts()
         self._command = command
         self._step = step
         self._listed = listed
@@ -80,8 +87,9 @@ class _Run:
         progress = Progress(wanted=_wants_progress(arguments), total=_total(arguments))
         try:
             for entry, report in in_order(run, self._told(), jobs_for(arguments), as_done=arguments.order == "done"):
-                write(entry, report)
                 self.summary.add(report)
+                with self.interrupts.held():
+                    write(entry, report)
                 self.sets.add(entry.path, report)
                 self.code = max(self.code, _exit_of(entry, report, self._command, arguments))
                 progress.update(self.summary)

@@ -62,6 +62,8 @@ class Record:
     size: int
     method: str = "stored"
     crc32: int | None = None
+    complete: bool = True
+    """Whether all of it is known to be there: a record that the end of the file cuts is not."""
     computed_crc32: int | None = None
     digests: dict[str, str] = field(default_factory=dict)
     all_zero: bool | None = None

@@ -71,7 +71,7 @@ def create(
         format=_format(identification) | ({"byte_order": held.byte_order} if held is not None else {}),
         segments=tuple(entries),
         tensors=_with_content(held) if held is not None else _entries(fmt.tensors(document)) if fmt is not None else (),
-        content_digest=held.digest if held is not None else None,
+        content_digest=held.digest if held is not None and fmt is not None and fmt.has_all_tensors(document) else None,
         path=path,
         created=created,
     )

@@ -84,6 +84,7 @@ class TextWriter:
             yield from self._basis(report)
         if self._style.command == "extract":
             yield from self._properties(report)
+        yield from self._statistics(report)
         told: set[str] = set()
         for finding in sorted(report.findings, key=_urgency):
             yield from self._finding(finding, remedy=finding.remedy not in told)
@@ -145,6 +146,19 @@ class TextWriter:
             yield f'  tensor "{printable(tensor["name"])}" {tensor["dtype"]} {shape} {printable(str(tensor.get("record", "")))}'
         if len(report.tensors) > most and most:
             yield f"  ... and {len(report.tensors) - most} more tensors (--verbose lists all)"
+
+    def _statistics(self, report: Report) -> Iterator[str]:
+        """Of storages only where no tensor shows all of them."""
+        whole = {(row["record"], row["dtype"], row["values"]) for row in report.statistics if "tensor" in row}
+        rows = [row for row in report.statistics if "tensor" in row or (row["record"], row["dtype"], row["values"]) not in whole]
+        most = len(rows) if self._style.verbose else 0 if self._style.brief else MOST_TENSORS
+        for row in rows[:most]:
+            owner = f'"{printable(row["tensor"])}"' if "tensor" in row else f"record {printable(str(row['record']))}"
+            extent = f"{row['min']} to {row['max']}" if row["min"] is not None else "nothing finite"
+            words = ", ".join(f"{row[key]} {word}" for key, word in (("zeros", "zeros"), ("nan", "NaN"), ("inf", "Inf")))
+            yield f"  values of {owner}: {extent}, {words} among {row['values']}"
+        if len(rows) > most and most:
+            yield f"  ... and {len(rows) - most} more statistics (--verbose lists all)"
 
 
 def _plain(value: Any) -> str:

@@ -48,6 +48,8 @@ class Storage:
     span: Span | None = None
     stored_size: int | None = None
     """Bytes of the payload (after decompression), None where the record is missing."""
+    complete: bool = True
+    """Whether the payload is all there; of a cut one ``stored_size`` counts what is left."""
     source: str = ""
     """Which pickle names it."""
     payload_expected: bool = True

@@ -14,7 +14,7 @@ from fdd.tensors.model import Quantizer, Tensor
 MOST_NAMES = 20
 EQUAL, DIFFERS, UNKNOWN = "equal", "differs", "unknown"
 Pairs = Mapping[tuple[str, int], tuple[Tensor, Tensor]]
-"""The tensors that both files have, by name and number."""
+"""The tensors of one type and shape that both files have, by name and number."""
 
 
 @dataclass(frozen=True, slots=True)

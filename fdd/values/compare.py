@@ -47,9 +47,14 @@ class ComparedFile:
     whole: bool
     content: Content
 
+    @property
+    def digest(self) -> str | None:
+        """The content digest; None where a tensor has none, or not all are known."""
+        return self.content.digest if self.whole else None
+
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
-        digest = self.content.digest
+        digest = self.digest
         return {
             "name": self.name,
             "size": self.size,
@@ -214,12 +219,16 @@ def _compare(first: _Side, a: ComparedFile, second: _Side, b: ComparedFile) -> C
         outcome = Outcome.DIFFERENT
     else:
         outcome = Outcome.SAME if known and not unknown else Outcome.UNDETERMINED
-    pairs = {key: (left[key].tensor, right[key].tensor) for key in left if key in right}
+    pairs = {key: (left[key].tensor, right[key].tensor) for key in left if key in right and _alike(left[key], right[key])}
     return Comparison(
         outcome, a, b, same, without_data,
         tuple(sorted(different, key=lambda entry: entry.name)), missing, extra, tuple(sorted(unknown)),
         compare_beside(pairs, first.format, first.document, second.format, second.document),
     )  # fmt: skip
+
+
+def _alike(a: TensorContent, b: TensorContent) -> bool:
+    return (a.tensor.dtype, a.tensor.shape, a.tensor.layout) == (b.tensor.dtype, b.tensor.shape, b.tensor.layout)
 
 
 def _by_key(content: Content) -> dict[Key, TensorContent]:
@@ -249,7 +258,7 @@ def _hold(a: TensorContent, b: TensorContent) -> tuple[tuple[str, ...], str | No
         return (), None  # components are compared themselves
     if reasons == {NO_DATA, None}:
         return ("data",), None
-    return (), next(str(entry.reason) for entry in (a, b) if not entry.is_whole)
+    return (), next((str(entry.reason) for entry in (a, b) if not entry.is_whole), "they are stored in different ways")
 
 
 def _measure(first: _Side, a: TensorContent, second: _Side, b: TensorContent) -> Difference | None:

@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 
 from fdd import api
+from fdd.cli.interrupts import Interrupts
+from fdd.core.report import Report
+from fdd.report import json_writer
 from tests.cli.running import Runner, ended, fill, good, started
 
 FILES = 3000
@@ -62,7 +65,7 @@ needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /
 @needs_proc
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_interrupt(folder: Path, jobs: str) -> None:
-    process = started("validate", folder, "--format", "jsonl", "--brief", "--jobs", jobs, start_new_session=True)
+    process = started("validate", folder, "--format", "jsonl", "--brief", "--jobs", jobs, start_new_session=True, bufsize=0)
     head = first_line(process)
     # A terminal sends it to every process of the group.
     os.killpg(process.pid, signal.SIGINT)
@@ -74,9 +77,33 @@ def test_interrupt(folder: Path, jobs: str) -> None:
     assert gone_soon(process.pid)
 
 
+def test_an_interrupt_waits_for_the_end_of_a_report(fdd: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes in the midst of writing: the report is whole, and the next is not begun."""
+    fill(tmp_path, **{f"{number}__pt": good() for number in range(5)})
+    whole = json_writer.JsonLinesWriter.write
+
+    def write(self: json_writer.JsonLinesWriter, report: Report) -> None:
+        if report.file["name"] == "2.pt":
+            signal.raise_signal(signal.SIGINT)
+        whole(self, report)
+
+    monkeypatch.setattr(json_writer.JsonLinesWriter, "write", write)
+    ran = fdd("validate", tmp_path, "--format", "jsonl")
+    assert ran.code == 130
+    assert [report["file"]["name"] for report in ran.reports] == ["0.pt", "1.pt", "2.pt"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_interrupt_does_not_wait() -> None:
+    with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts, interrupts.held():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        pytest.fail("the second interrupt was held back")
+
+
 @needs_proc
 def test_a_parent_that_is_killed_takes_its_processes_with_it(folder: Path) -> None:
-    process = started("validate", folder, "--format", "jsonl", "--brief", "--jobs", "2", start_new_session=True)
+    process = started("validate", folder, "--format", "jsonl", "--brief", "--jobs", "2", start_new_session=True, bufsize=0)
     first_line(process)
     assert len(processes_of_group(process.pid)) == 3
     process.kill()

@@ -8,6 +8,7 @@ import pty
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,7 +79,12 @@ class Screen:
 def test_when_it_is_shown(monkeypatch: pytest.MonkeyPatch, terminal: bool, wanted: bool, files: int, shown: bool) -> None:
     begun: list[int | None] = []
     begin = progress._start
-    monkeypatch.setattr(progress, "_start", lambda total: (begun.append(total), begin(total))[1])
+
+    def start(total: int | None) -> Any:
+        begun.append(total)
+        return begin(total)
+
+    monkeypatch.setattr(progress, "_start", start)
     monkeypatch.setattr(sys, "stderr", Screen(terminal))
     line = Progress(wanted=wanted, total=7)
     line.update(Summary(files=files, verdicts={"valid": files}))

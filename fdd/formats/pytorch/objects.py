@@ -156,6 +156,7 @@ def locate_storages(document: TorchDocument, storages: Iterable[Storage], pickle
         record = document.records[index_found]
         storage.record = record.name
         storage.stored_size = record.size
+        storage.complete = record.complete
         storage.span = record.span if record.method == "stored" else None
 
 

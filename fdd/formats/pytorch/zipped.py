@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from fdd.container.zip import read_local_headers, read_some_local_headers
 from fdd.container.zip.inflate import inflate
 from fdd.container.zip.structs import (
+    FLAG_DESCRIPTOR,
     FLAG_ENCRYPTED,
     FLAG_MASKED,
     FLAG_PATCHED,
@@ -73,15 +74,18 @@ def all_names(facts: ZipFacts) -> Iterator[str]:
 def _record(document: TorchDocument, record: ZipRecord) -> Record:
     name = decode_name(record.name)
     entry, local = record.entry, record.local
+    crc: int | None
     if entry is not None:
         size, crc, method = entry.uncompressed_size, entry.crc32, entry.method
     else:
         descriptor = record.descriptor
         size = descriptor.uncompressed_size if descriptor is not None else (record.payload.length if record.payload else 0)
-        crc = descriptor.crc32 if descriptor is not None else (local.crc32 if local is not None else 0)
+        promised = local is not None and bool(local.flags & FLAG_DESCRIPTOR)
+        crc = descriptor.crc32 if descriptor is not None else None if promised or local is None else local.crc32
         method = local.method if local is not None else METHOD_STORED
     role = record_role(document.kind, document.local_name(name)) if document.inside_root(name) else "outside"
-    return Record(name, role, record.payload, size, METHOD_NAMES.get(method, f"method {method}"), crc)
+    method_name = METHOD_NAMES.get(method, f"method {method}")
+    return Record(name, role, record.payload, size, method_name, crc, complete=record.payload_complete)
 
 
 def _locate_small_records(document: TorchDocument, limits: Limits) -> None:

@@ -128,7 +128,7 @@ def header_not_json(document: SafetensorsDocument) -> Iterator[Violation]:
     if fault is None or fault[0] == "limit" or (fault[0] == "end" and document.header.length is None):
         return  # that the text ends is then the fault of the length
     _, place, what = fault
-    yield at(place, record=HEADER_RECORD, offset=place.offset, what=what)
+    yield at(place, record=HEADER_RECORD, offset=max(place.offset, place.end - 1), what=what)
 
 
 @rule(
