@@ -20,8 +20,8 @@ from pathlib import Path
 from fdd import limits
 from fdd.core.rule import Rule
 from fdd.formats import installed
-from fdd.report.shapes import ListOf, Shape, Struct, json_schema
-from fdd.report.vocabulary import PROPERTIES
+from fdd.core.shapes import ListOf, Shape, Struct, json_schema
+from fdd.formats.vocabulary import PROPERTIES
 from fdd.report.xsd import report_xsd
 
 ROOT = Path(__file__).resolve().parent.parent

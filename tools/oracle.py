@@ -57,18 +57,19 @@ def load(path: Path) -> Any:
 
 
 def loaded_tensors(value: Any) -> Iterator[tuple[str, Any]]:
-    """(name, tensor) of a loaded object, by the naming of the contract, found anew here."""
+    """(name, tensor) of a loaded object, by the naming of the contract, found anew here. A container is entered once."""
     import torch
 
     waiting: list[tuple[Any, tuple[Any, ...]]] = [(value, ())]
+    entered: set[int] = set()
     while waiting:
         value, path = waiting.pop()
         if isinstance(value, torch.Tensor):
             yield "/".join(_part(key) for key in path), value
-        elif isinstance(value, dict):
-            waiting += ((item, (*path, key)) for key, item in value.items())
-        elif isinstance(value, (list, tuple)):
-            waiting += ((item, (*path, index)) for index, item in enumerate(value))
+        elif isinstance(value, (dict, list, tuple)) and id(value) not in entered:
+            entered.add(id(value))
+            items = value.items() if isinstance(value, dict) else enumerate(value)
+            waiting += reversed([(item, (*path, key)) for key, item in items])
 
 
 def _part(key: object) -> str:
@@ -111,13 +112,22 @@ def _differences(document: TorchDocument, ours: Tensor, theirs: Any) -> Iterator
     elif ours.layout == "nested":
         yield from _differences(document, ours.components["buffer"], theirs.values())
     elif ours.layout == "strided":
-        view = (tuple(theirs.shape), tuple(theirs.stride()), theirs.storage_offset())
+        shift = (ours.storage_offset or 0) - theirs.storage_offset() if document.kind == "torch-legacy" else 0
+        view = (tuple(theirs.shape), tuple(theirs.stride()), theirs.storage_offset() + shift)
         if (ours.shape, ours.stride, ours.storage_offset) != view:
             yield f"view {(ours.shape, ours.stride, ours.storage_offset)}, torch {view}"
-        if ours.storage is not None and stored_bytes(document, ours.storage) != loaded_bytes(theirs):
+        if ours.storage is not None and _stored(document, ours, shift) != loaded_bytes(theirs):
             yield "other bytes"
         if (ours.conjugate, ours.negative) != (theirs.is_conj(), theirs.is_neg()):
             yield "conjugate or negative bit"
+
+
+def _stored(document: TorchDocument, tensor: Tensor, shift: int) -> bytes | None:
+    """The storage of a tensor; of a view that a persistent id of early releases takes of a storage, its part only."""
+    assert tensor.storage is not None and tensor.dtype is not None
+    data = stored_bytes(document, tensor.storage)
+    end = tensor.view_byte_count
+    return data[shift * tensor.dtype.size : end] if shift and data is not None else data
 
 
 def loaded_bytes(tensor: Any) -> bytes:

@@ -80,9 +80,12 @@ class Report:
         if self.identification is not None:
             document["identification"] = identification_dict(self.identification)
         if self.status is not None:
-            document["status"] = self._status_dict()
+            document["status"] = self.status_dict()
             document["findings"] = [finding_dict(finding) for finding in self.findings]
             document["not_evaluated"] = [_open_dict(outcome) for outcome in self.not_evaluated()]
+            not_requested = [outcome.rule for outcome in self.outcomes if outcome.state is State.NOT_REQUESTED]
+            if not_requested:
+                document["not_requested"] = not_requested
             if verbose:
                 document["outcomes"] = {outcome.rule: outcome.state.value for outcome in self.outcomes}
         if self.properties:
@@ -98,7 +101,8 @@ class Report:
             document["digests"] = dict(self.digests)
         return document
 
-    def _status_dict(self) -> dict[str, Any]:
+    def status_dict(self) -> dict[str, Any]:
+        """The status as plain data; there must be one."""
         status = self.status
         assert status is not None
         document: dict[str, Any] = {
@@ -213,6 +217,7 @@ def _from_dict(document: Mapping[str, Any]) -> Report:
         properties=_object(document, "properties"),
         records=_objects(document, "records"),
         tensors=_objects(document, "tensors"),
+        statistics=_objects(document, "statistics"),
         digests=_object(document, "digests"),
         profiles=_objects(status, "profiles") if status is not None else (),
         error=str(error["message"]) if "error" in document else None,
@@ -295,6 +300,8 @@ def _outcomes(document: Mapping[str, Any], findings: tuple[Finding, ...]) -> lis
             item["rule"], Axis.ADVICE, Level.INFO, State.NOT_EVALUATED, Reason(item["reason"]), item.get("by"), item.get("detail")
         )
     stored = _object(document, "outcomes")
+    for rule in document.get("not_requested", ()):
+        outcomes[rule] = Outcome(rule, Axis.ADVICE, Level.INFO, State.NOT_REQUESTED)
     for rule, state in stored.items():
         outcomes.setdefault(rule, Outcome(rule, Axis.ADVICE, Level.INFO, State(state)))
     order = {rule: place for place, rule in enumerate(stored)}

@@ -1,58 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads profiles from TOML. All faults of a profile are told at once, each with its line."""
+"""Reads profiles from TOML. All faults of a profile and of those it extends are told at once, each with its line."""
 
 from __future__ import annotations
 
 import hashlib
-import json
+import os
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fdd.core.errors import UsageError
 from fdd.core.finding import Level
-from fdd.core.profile import OPERAND_TYPES, Allowed, Constraint, Profile, RuleChoice, Treatment
-from fdd.formats import installed
+from fdd.core.profile import Allowed, Constraint, Limit, Profile, RuleChoice, Treatment, Untestable
+from fdd.policy.checks import problems_of, rules_matching
+from fdd.policy.faults import DemandError, Fault, read_bytes
 from fdd.policy.lines import line_of
-from fdd.report.shapes import Anything, Counts, Field, Struct
-from fdd.report.vocabulary import PROPERTIES
-from fdd.resources import profiles_dir, schema_path
+from fdd.resources import profiles_dir
 
 SUFFIX = ".toml"
 DEEPEST_EXTENDS = 16
+_SEPARATORS = tuple(separator for separator in (os.sep, os.altsep, "/") if separator)
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileFault:
-    """Something wrong in a profile: file, line (from 1) and what."""
-
-    path: str
-    line: int
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.message}"
-
-
-class ProfileError(UsageError):
-    """A profile with faults; the message has a line for each."""
-
-    def __init__(self, faults: Sequence[ProfileFault]) -> None:
-        super().__init__("\n".join(str(fault) for fault in faults))
-        self.faults = tuple(faults)
+def is_path(name: str) -> bool:
+    """Whether a profile is named by its file rather than by its name."""
+    return name.endswith(SUFFIX) or any(separator in name for separator in _SEPARATORS)
 
 
 def find(name: str) -> Path:
     """The file of a profile: a path (it has a slash or ends in .toml), else one of those that come with fdd."""
-    path = Path(name)
-    if path.suffix != SUFFIX and "/" not in name:
-        path = profiles_dir() / f"{name}{SUFFIX}"
+    path = Path(name) if is_path(name) else profiles_dir() / f"{name}{SUFFIX}"
     if not path.is_file():
-        known = ", ".join(sorted(shipped()))
-        raise UsageError(f"no profile {name!r}; shipped with fdd: {known}")
+        raise UsageError(f"no profile {name!r}; shipped with fdd: {', '.join(shipped())}")
     return path
 
 
@@ -62,151 +42,150 @@ def shipped() -> list[str]:
 
 
 def load(name: str) -> Profile:
-    """Read a profile and those it extends. Raises :class:`ProfileError` with all faults."""
+    """Read a profile and those it extends. Raises :class:`UsageError`: where there is none, or a
+    :class:`fdd.policy.faults.DemandError` with all faults."""
     return _Loader().load(find(name))
 
 
 class _Loader:
-    """Reads one profile with its ancestors."""
+    """Reads one profile with its ancestors, each file once."""
 
     def __init__(self) -> None:
-        self._faults: list[ProfileFault] = []
+        self._faults: list[Fault] = []
+        self._texts: dict[Path, str] = {}
+        self._read: dict[Path, Profile | None] = {}
 
     def load(self, path: Path) -> Profile:
-        profile = self._read(path, ())
+        profile = self._profile(path, ())
         if self._faults or profile is None:
-            raise ProfileError(self._faults)
+            raise DemandError(self._faults)
         return profile
 
-    def _read(self, path: Path, way: tuple[Path, ...]) -> Profile | None:
-        if path.resolve() in way or len(way) >= DEEPEST_EXTENDS:
-            circle = " -> ".join(step.stem for step in (*way, path))
-            self._faults.append(ProfileFault(str(way[-1]), self._line(way[-1], ("extends",)), f"extends itself: {circle}"))
-            return None
-        document, data = self._parse(path)
+    def _fault(self, path: Path, where: Sequence[str | int], message: str) -> None:
+        self._faults.append(Fault(str(path), line_of(self._texts.get(path, ""), where), message))
+
+    def _profile(self, path: Path, way: tuple[Path, ...]) -> Profile | None:
+        known = path.resolve()
+        if known not in self._read:
+            self._read[known] = self._fresh(path, (*way, path))
+        return self._read[known]
+
+    def _fresh(self, path: Path, way: tuple[Path, ...]) -> Profile | None:
+        document, digest = self._parse(path)
         if document is None:
             return None
-        own = [*_schema_faults(document)]
-        if not own:
-            own = [*_meaning_faults(document)]
-        self._faults += [ProfileFault(str(path), self._line(path, where), message) for where, message in own]
-        parents = [self._parent(name, index, path, way) for index, name in enumerate(_names(document.get("extends")))]
-        if own or any(parent is None for parent in parents):
+        before = len(self._faults)
+        for where, message in problems_of(document):
+            self._fault(path, where, message)
+        parents = [self._parent(name, index, way) for index, name in enumerate(_texts(document.get("extends")))]
+        if len(self._faults) > before:
             return None
-        return _profile(document, [parent for parent in parents if parent is not None], hashlib.sha256(data).hexdigest())
+        return _profile(document, [parent for parent in parents if parent is not None], digest)
 
-    def _parent(self, name: str, index: int, path: Path, way: tuple[Path, ...]) -> Profile | None:
-        beside = path.parent / f"{name}{SUFFIX}"
+    def _parent(self, name: str, index: int, way: tuple[Path, ...]) -> Profile | None:
+        """One that the last profile of the way extends: beside it, or shipped with fdd."""
+        child = way[-1]
+        beside = child.parent / (name if is_path(name) else f"{name}{SUFFIX}")
         try:
-            parent = beside if beside.is_file() else find(name)
+            if is_path(name) and not beside.is_file():
+                raise UsageError(f"no profile {name!r} beside this one")
+            path = beside if beside.is_file() else find(name)
         except UsageError as error:
-            self._faults.append(ProfileFault(str(path), self._line(path, ("extends", index)), str(error)))
+            self._fault(child, ("extends", index), str(error))
             return None
-        return self._read(parent, (*way, path.resolve()))
+        if any(path.resolve() == step.resolve() for step in way):
+            circle = " -> ".join(step.stem for step in (*way, path))
+            self._fault(child, ("extends", index), f"extends itself: {circle}")
+            return None
+        if len(way) >= DEEPEST_EXTENDS:
+            self._fault(child, ("extends", index), f"more than {DEEPEST_EXTENDS} profiles extend each other")
+            return None
+        return self._profile(path, way)
 
-    def _parse(self, path: Path) -> tuple[dict[str, Any] | None, bytes]:
+    def _parse(self, path: Path) -> tuple[dict[str, Any] | None, str]:
         try:
-            data = path.read_bytes()
-            return tomllib.loads(data.decode("utf-8")), data
-        except OSError as error:
-            self._faults.append(ProfileFault(str(path), 1, error.strerror or str(error)))
+            data = read_bytes(path)
+            # Line ends as TOML and the search for lines count them.
+            self._texts[path] = data.decode("utf-8").replace("\r\n", "\n")
+            return tomllib.loads(self._texts[path]), hashlib.sha256(data).hexdigest()
+        except DemandError as error:
+            self._faults += error.faults
         except UnicodeDecodeError as error:
-            self._faults.append(ProfileFault(str(path), 1, f"not UTF-8: {error.reason}"))
+            self._faults.append(Fault(str(path), data[: error.start].count(b"\n") + 1, "not UTF-8"))
         except (tomllib.TOMLDecodeError, RecursionError) as error:
-            line = str(error).rpartition("at line ")[2].partition(",")[0]
-            self._faults.append(ProfileFault(str(path), int(line) if line.isdigit() else 1, f"not TOML: {error}"))
-        return None, b""
-
-    def _line(self, path: Path, where: Sequence[str | int]) -> int:
-        try:
-            return line_of(path.read_text(encoding="utf-8"), where)
-        except (OSError, UnicodeDecodeError):
-            return 1
+            self._faults.append(Fault(str(path), _line_in(str(error), self._texts[path]), f"not TOML: {error}"))
+        return None, ""
 
 
-def _names(value: Any) -> list[str]:
-    return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
+def _line_in(message: str, text: str) -> int:
+    """The line that a message of the TOML reader names: `(at line 3, column 7)` or `(at end of document)`."""
+    line = message.rpartition("at line ")[2].partition(",")[0]
+    return int(line) if line.isdigit() else text.count("\n") + 1 if "end of document" in message else 1
 
 
-def _schema_faults(document: Mapping[str, Any]) -> Iterator[tuple[Sequence[str | int], str]]:
-    import jsonschema
-
-    schema = json.loads(schema_path("profile.schema.json").read_text(encoding="utf-8"))
-    validator = jsonschema.Draft202012Validator(schema)
-    for error in sorted(validator.iter_errors(document), key=lambda error: [str(part) for part in error.absolute_path]):
-        where = list(error.absolute_path)
-        yield where, f"{'.'.join(map(str, where)) or 'the profile'}: {error.message}"
-
-
-def _meaning_faults(document: Mapping[str, Any]) -> Iterator[tuple[Sequence[str | int], str]]:
-    """What a schema cannot know: are there such rules and properties, does the value fit the operator?"""
-    rules = [(rule.id, rule.name) for fmt in installed() for rule in fmt.catalogue]
-    for index, choice in enumerate(document.get("rule", ())):
-        pattern = choice["id"]
-        if not any(fnmatchcase(id, pattern) or fnmatchcase(name, pattern) for id, name in rules):
-            yield ("rule", index, "id"), f"no rule is called {pattern!r}"
-    seen: set[str] = set()
-    for index, constraint in enumerate(document.get("constraint", ())):
-        if constraint["id"] in seen:
-            yield ("constraint", index, "id"), f"the constraint {constraint['id']} is there twice"
-        seen.add(constraint["id"])
-        if not _known_property(constraint["property"]):
-            yield ("constraint", index, "property"), f"no property is called {constraint['property']!r}"
-        types = OPERAND_TYPES[constraint["operator"]]
-        if not isinstance(constraint["value"], types) or (isinstance(constraint["value"], bool) and bool not in types):
-            wanted = " or ".join(kind.__name__ for kind in types)
-            yield ("constraint", index, "value"), f"the operator {constraint['operator']} takes {wanted}"
-
-
-def _known_property(path: str) -> bool:
-    """Whether the vocabulary has it. Below counts and plain values any word may stand: they are the file's own."""
-    fields: Mapping[str, Field] = PROPERTIES.fields
-    parts = path.split(".")
-    for index, part in enumerate(parts):
-        field = fields.get(part)
-        if field is None:
-            return False
-        if isinstance(field.shape, (Counts, Anything)):
-            return True
-        if not isinstance(field.shape, Struct):
-            return index == len(parts) - 1
-        fields = field.shape.fields
-    return True
+def _texts(value: Any) -> list[str]:
+    return [name for name in value if isinstance(name, str) and name] if isinstance(value, list) else []
 
 
 def _profile(document: Mapping[str, Any], parents: Sequence[Profile], digest: str) -> Profile:
-    """Join what a profile says with what it extends: lists are added up, single words are replaced."""
+    """Join what a profile says with what it extends: entries are added or replace those of their name, single words are
+    replaced, and the last of several parents counts."""
 
     def inherited(name: str) -> tuple[Any, ...]:
-        return tuple(entry for parent in parents for entry in getattr(parent, name))
+        return tuple(dict.fromkeys(entry for parent in parents for entry in getattr(parent, name)))
 
     def words(name: str, default: tuple[str, ...]) -> tuple[str, ...]:
         if name in document:
             return tuple(document[name])
         return next((getattr(parent, name) for parent in reversed(parents)), default)
 
-    constraints = {constraint.id: constraint for constraint in inherited("constraints")}
-    for entry in document.get("constraint", ()):
-        constraints[entry["id"]] = Constraint(entry["id"], entry["property"], entry["operator"], entry["value"], entry["message"])
+    constraints = {entry.id: entry for entry in inherited("constraints")}
+    constraints |= {entry["id"]: _constraint(entry) for entry in document.get("constraint", ())}
     allowed = {entry.subject: entry for entry in inherited("allowed")}
-    for entry in document.get("allow", ()):
-        allowed[entry["what"]] = Allowed(entry["what"], tuple(entry["names"]), entry["reason"])
+    allowed |= {entry["what"]: _allowed(entry) for entry in document.get("allow", ())}
+    limits = {entry.subject: entry for entry in inherited("limits")}
+    limits |= {entry["what"]: _limit(entry) for entry in document.get("limit", ())}
+    lineage = [(parent.name, parent.version, parent.sha256) for parent in parents]
     return Profile(
         name=document["name"],
         version=document["version"],
         title=document["title"],
         sha256=digest,
+        description=document.get("description", "").strip(),
+        ancestors=tuple(dict.fromkeys((*lineage, *inherited("ancestors")))),
         verdicts=words("verdicts", ("valid",)),
         safety=words("safety", ()),
         rules=inherited("rules") + tuple(_choice(entry) for entry in document.get("rule", ())),
         constraints=tuple(constraints.values()),
         allowed=tuple(allowed.values()),
+        limits=tuple(limits.values()),
         digests=tuple(dict.fromkeys((*inherited("digests"), *document.get("digests", ())))),
-        untestable=inherited("untestable")
-        + tuple((entry["statement"], entry["reason"]) for entry in document.get("untestable", ())),
+        untestable=inherited("untestable") + tuple(_untestable(entry) for entry in document.get("untestable", ())),
     )
+
+
+def _words(entry: Mapping[str, Any]) -> dict[str, str]:
+    return {key: entry[key].strip() for key in ("statement", "note") if key in entry}
 
 
 def _choice(entry: Mapping[str, Any]) -> RuleChoice:
     level = Level(entry["level"]) if "level" in entry else None
-    return RuleChoice(entry["id"], Treatment(entry["do"]), entry["reason"], level)
+    pattern = entry["id"]
+    return RuleChoice(pattern, Treatment(entry["do"]), entry["reason"].strip(), level, rules_matching(pattern), **_words(entry))
+
+
+def _constraint(entry: Mapping[str, Any]) -> Constraint:
+    value = tuple(entry["value"]) if isinstance(entry["value"], list) else entry["value"]
+    return Constraint(entry["id"], entry["property"], entry["operator"], value, entry["message"].strip(), **_words(entry))
+
+
+def _allowed(entry: Mapping[str, Any]) -> Allowed:
+    return Allowed(entry["what"], tuple(entry["names"]), entry["reason"].strip(), **_words(entry))
+
+
+def _limit(entry: Mapping[str, Any]) -> Limit:
+    return Limit(entry["what"], entry["most"], entry["reason"].strip(), **_words(entry))
+
+
+def _untestable(entry: Mapping[str, Any]) -> Untestable:
+    return Untestable(entry["statement"].strip(), entry["reason"].strip(), entry.get("note", "").strip())

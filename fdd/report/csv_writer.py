@@ -10,8 +10,8 @@ from typing import Any, TextIO
 from fdd.core.report import Report
 from fdd.core.text import printable
 from fdd.report import Style, Summary
-from fdd.report.shapes import Counts, Flag, Integer, ListOf, Struct, Text
-from fdd.report.vocabulary import PROPERTIES
+from fdd.core.shapes import Counts, Flag, Integer, ListOf, Struct, Text
+from fdd.formats.vocabulary import PROPERTIES
 
 FILE_COLUMNS = (
     "path", "size", "kind", "format", "version", "verdict", "well_formed", "valid", "safety", "errors", "warnings", "first_finding",

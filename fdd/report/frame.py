@@ -5,8 +5,8 @@ by hand; a test holds both against every report of the corpus."""
 from __future__ import annotations
 
 from fdd.core.finding import Axis, Level, Reason, Safety, Verdict
-from fdd.report.shapes import Anything, Counts, Field, Flag, Integer, ListOf, Number, Shape, Struct, Text, Texts
-from fdd.report.vocabulary import PROPERTIES
+from fdd.core.shapes import Anything, Counts, Field, Flag, Integer, ListOf, Number, Shape, Struct, Text, Texts
+from fdd.formats.vocabulary import PROPERTIES
 
 
 def _field(shape: Shape, *, nullable: bool = False) -> Field:
@@ -94,6 +94,7 @@ REPORT = _struct(
     ),
     findings=ListOf(_FINDING, "finding"),
     not_evaluated=ListOf(_NOT_EVALUATED, "rule"),
+    not_requested=ListOf(Text(), "rule"),
     outcomes=Texts(),
     properties=PROPERTIES,
     records=ListOf(_RECORD, "record"),

@@ -16,7 +16,7 @@ from lxml import etree
 
 from fdd.core.errors import UsageError
 from fdd.core.text import percent_encode
-from fdd.report.shapes import Anything, Counts, Flag, Integer, ListOf, Number, Shape, Struct, Text, Texts, camel
+from fdd.core.shapes import Anything, Counts, Flag, Integer, ListOf, Number, Shape, Struct, Text, Texts, camel
 
 NAMESPACE = "urn:x-fdd:report:1.0"
 XSI = "http://www.w3.org/2001/XMLSchema-instance"

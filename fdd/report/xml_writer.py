@@ -15,7 +15,7 @@ from fdd.core.errors import UsageError
 from fdd.core.report import Report
 from fdd.report import Style, Summary
 from fdd.report.frame import REPORT
-from fdd.report.shapes import Anything
+from fdd.core.shapes import Anything
 from fdd.report.xml_codec import NAMESPACE, XSI, Element, read, tag, write
 
 SCHEMA_LOCATION = f"{{{XSI}}}schemaLocation"

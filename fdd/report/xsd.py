@@ -6,11 +6,11 @@ from __future__ import annotations
 from xml.sax.saxutils import escape, quoteattr
 
 from fdd.report.frame import REPORT, TENSOR
-from fdd.report.shapes import Anything, Counts, Field, Flag, Integer, ListOf, Number, Shape, Struct, Text, Texts, camel
+from fdd.core.shapes import Anything, Counts, Field, Flag, Integer, ListOf, Number, Shape, Struct, Text, Texts, camel
 from fdd.report.xml_codec import NAMESPACE
 
 _HEAD = f"""<?xml version="1.0" encoding="UTF-8"?>
-<!-- Written by tools/generate.py from fdd/report/frame.py and fdd/report/vocabulary.py: change those, not this file. -->
+<!-- Written by tools/generate.py from fdd/report/frame.py and fdd/formats/vocabulary.py: change those, not this file. -->
 <xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema" xmlns="{NAMESPACE}" targetNamespace="{NAMESPACE}"
            elementFormDefault="qualified" version="1.0">
   <xs:complexType name="text">

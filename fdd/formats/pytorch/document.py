@@ -142,6 +142,10 @@ class TorchDocument(Document):
     storages: list[Storage] = field(default_factory=list)
     tensors: list[Tensor] = field(default_factory=list)
     """Every tensor under each of its names, in stream order."""
+    every: list[tuple[str | None, Tensor]] | None = None
+    """What :func:`fdd.formats.pytorch.objects.every_tensor` gives, once it was asked for."""
+    users: dict[int, list[tuple[str | None, Tensor]]] | None = None
+    """id() of a storage -> the tensors that look at it, with their names; once it was asked for."""
     mismatches: list[Mismatch] = field(default_factory=list)
     content: str = "none"
     canonical: CanonicalComparison | None = None

@@ -47,7 +47,7 @@ def read_objects(document: TorchDocument, readers: Readers = usual_readers) -> N
         if pickle.role not in NO_OBJECTS:
             _read_pickle(document, pickle, readers)
     document.storages.sort(key=_first_use)
-    sparse = any(tensor.layout in COMPRESSED or tensor.layout == COO for _, tensor in every_tensor(document))
+    sparse = any(tensor.layout in COMPRESSED or tensor.layout == COO for _, tensor in _every_tensor(document))
     document.evidence["index-values"] = NOT_REQUESTED if sparse else ABSENT
 
 
@@ -122,8 +122,17 @@ def _named(found: Iterable[tuple[str, Tensor]], prefix: str) -> Iterator[Tensor]
         yield tensor
 
 
-def every_tensor(document: TorchDocument) -> Iterator[tuple[str | None, Tensor]]:
-    """Every tensor once, those too that others are made of or that never reach the object, with the name of the whole."""
+def every_tensor(document: TorchDocument) -> list[tuple[str | None, Tensor]]:
+    """Every tensor once, those too that others are made of or that never reach the object, with the name of the whole.
+
+    Made when first asked for: a dozen rules look at this list.
+    """
+    if document.every is None:
+        document.every = list(_every_tensor(document))
+    return document.every
+
+
+def _every_tensor(document: TorchDocument) -> Iterator[tuple[str | None, Tensor]]:
     seen: set[int] = set()
     named = ((tensor.name, tensor) for tensor in document.tensors if not tensor.alias)
     for name, whole in (*named, *((None, tensor) for tensor in document.facts.get("loose-tensors", ()))):
@@ -133,7 +142,18 @@ def every_tensor(document: TorchDocument) -> Iterator[tuple[str | None, Tensor]]
             if id(tensor) not in seen:
                 seen.add(id(tensor))
                 yield name, tensor
-                waiting.extend(tensor.parts)
+                if tensor.components or tensor.quantizer is not None:
+                    waiting.extend(tensor.parts)
+
+
+def tensor_users(document: TorchDocument) -> dict[int, list[tuple[str | None, Tensor]]]:
+    """id() of a storage -> the tensors that look at it, with their names. Made when first asked for."""
+    if document.users is None:
+        document.users = {}
+        for name, tensor in every_tensor(document):
+            if tensor.storage is not None:
+                document.users.setdefault(id(tensor.storage), []).append((name, tensor))
+    return document.users
 
 
 def locate_storages(document: TorchDocument, storages: Iterable[Storage], pickle: PickleRecord) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from fdd.core.rule import Violation, at
 from fdd.core.span import Span
 from fdd.formats.pytorch.document import TorchDocument
-from fdd.formats.pytorch.objects import every_tensor
+from fdd.formats.pytorch.objects import tensor_users
 from fdd.tensors.model import Storage, Tensor
 
 
@@ -22,20 +22,6 @@ def pickle_of(tensor: Tensor) -> str | None:
     if tensor.storage is not None:
         return tensor.storage.source
     return next((part.storage.source for part in tensor.parts if part.storage is not None), None)
-
-
-def users(document: TorchDocument) -> dict[int, list[tuple[str | None, Tensor]]]:
-    """id() of a storage -> the tensors that look at it, with their names."""
-    found: dict[int, list[tuple[str | None, Tensor]]] = {}
-    for name, tensor in every_tensor(document):
-        if tensor.storage is not None:
-            found.setdefault(id(tensor.storage), []).append((name, tensor))
-    return found
-
-
-def first_user(document: TorchDocument) -> dict[int, str | None]:
-    """id() of a storage -> the name of the first tensor that looks at it."""
-    return {key: tensors[0][0] for key, tensors in users(document).items()}
 
 
 def user_at(tensors: list[tuple[str | None, Tensor]], place: Span | None) -> str | None:
@@ -55,8 +41,10 @@ def mismatches(document: TorchDocument, *codes: str) -> Iterator[Violation]:
 
 def stored_storages(document: TorchDocument) -> Iterator[tuple[Storage, str | None]]:
     """Storages with the name of a tensor that looks at them, None where there is none."""
-    names = first_user(document)
-    yield from ((storage, names.get(id(storage))) for storage in document.storages)
+    users = tensor_users(document)
+    for storage in document.storages:
+        looking = users.get(id(storage))
+        yield storage, looking[0][0] if looking else None
 
 
 def shape_text(shape: tuple[int, ...] | None) -> str:

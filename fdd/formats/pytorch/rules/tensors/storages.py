@@ -10,10 +10,11 @@ from collections.abc import Callable, Hashable, Iterator
 from fdd.core.model import COMPLETE
 from fdd.core.rule import Violation, at
 from fdd.formats.pytorch.document import TorchDocument
+from fdd.formats.pytorch.objects import tensor_users
 from fdd.formats.pytorch.persistent_ids import STORAGE_MODULES, int64_of
 from fdd.formats.pytorch.pickle_values import kind_of
 from fdd.formats.pytorch.rules.catalogue import ARCHIVES, PICKLED, rule
-from fdd.formats.pytorch.rules.tensors.places import pickle_of, stored_storages, tensor_span, user_at, users
+from fdd.formats.pytorch.rules.tensors.places import pickle_of, stored_storages, tensor_span, user_at
 from fdd.tensors.model import Storage, StorageUse, Tensor, unused_bytes
 
 ARCHIVED = PICKLED & ARCHIVES
@@ -162,7 +163,7 @@ def storage_described_twice(document: TorchDocument) -> Iterator[Violation]:
     groups: dict[object, list[Storage]] = {}
     for storage in document.storages:
         groups.setdefault(storage.record or id(storage), []).append(storage)
-    tensors = users(document)
+    tensors = tensor_users(document)
     for storages in groups.values():
         uses = [(use, storage) for storage in storages for use in storage.uses]
         for describe in (_type_of, _location_of, _count_of) if uses else ():
@@ -278,7 +279,7 @@ def storage_larger_than_views(document: TorchDocument) -> Iterator[Violation]:
     """
     if document.evidence.get("objects") != COMPLETE:
         return  # tensors behind the break are not known
-    by_storage = users(document)
+    by_storage = tensor_users(document)
     for storage in document.storages:
         tensors: list[tuple[str | None, Tensor]] = by_storage.get(id(storage), [])
         whole = storage.payload_expected and storage.stored_size in (None, storage.byte_count)
@@ -333,7 +334,7 @@ def big_endian_not_swapped(document: TorchDocument) -> Iterator[Violation]:
     """
     if document.texts.get("byteorder") != b"big":
         return
-    for tensors in users(document).values():
+    for tensors in tensor_users(document).values():
         name, tensor = tensors[0]
         if tensor.dtype is not None and tensor.dtype.untyped and tensor.dtype.swap > 1:
             yield at(tensor_span(tensor), record=pickle_of(tensor), tensor=name, dtype=tensor.dtype.name)

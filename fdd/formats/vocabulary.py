@@ -7,7 +7,7 @@ generated from here (``python tools/generate.py``).
 
 from __future__ import annotations
 
-from fdd.report.shapes import Anything, Counts, Field, Flag, Integer, ListOf, Struct, Text
+from fdd.core.shapes import Anything, Counts, Field, Flag, Integer, ListOf, Struct, Text
 
 CONTENTS = (
     "state_dict", "checkpoint", "optimizer", "tensor", "module", "collection", "object", "script", "program", "package", "none",
