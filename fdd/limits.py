@@ -36,6 +36,12 @@ class Limits:
     """Levels of torch files inside torch files that are opened."""
     stdin_bytes: int = 4 << 30
     """Bytes taken from standard input before it is refused."""
+    policy_seconds: float = 20.0
+    """What a Schematron policy may take to compile, and then for each report, in seconds."""
+    policy_memory_bytes: int = 4 << 30
+    """Memory that the process of a policy may address, where the system can limit it."""
+    policy_answer_bytes: int = 64 * MIB
+    """Longest answer of a policy."""
 
     global_name_bytes: int = 1_024
     """Longest module or name of a GLOBAL that is kept whole."""

@@ -308,7 +308,9 @@ def _limits(report: Report, profile: Profile) -> Iterator[dict[str, Any]]:
         if limit.subject == FILE_BYTES:
             size = report.file.get("size")
             if size is None or size > limit.most:
-                yield _fault(id, f"the file has {size if size is not None else '?'} bytes; at most {limit.most}", reason=limit.reason)
+                yield _fault(
+                    id, f"the file has {size if size is not None else '?'} bytes; at most {limit.most}", reason=limit.reason
+                )
             continue
         level = COUNTED[limit.subject]
         found = [finding for finding in report.findings if _weight(finding, profile) is level]
