@@ -33,6 +33,7 @@ from fdd.limits import Limits
 
 if TYPE_CHECKING:
     from fdd.core.payload import Part
+    from fdd.policy.judging import Demand
     from fdd.values.collect import StatisticsCollector
 
 Source = str | bytes | bytearray | memoryview | os.PathLike[str] | BinaryIO
@@ -52,6 +53,7 @@ class _Request:
     as_format: str | None
     limits: Limits
     stats: bool = False
+    demands: tuple[Demand, ...] = ()
 
     def options(self) -> dict[str, Any]:
         options: dict[str, Any] = {"depth": self.depth, "digests": list(self.digests)}
@@ -82,6 +84,7 @@ def validate(
     name: str | None = None,
     depth: str = "full",
     digests: Iterable[str] = DEFAULT_DIGESTS,
+    profiles: Iterable[str | Demand] = (),
     as_format: str | None = None,
     limits: Limits | None = None,
     stats: bool = False,
@@ -90,10 +93,11 @@ def validate(
 
     ``name`` is the file's own name where the source has lost it. ``depth`` is `directory`, `structure` or `full`;
     digests are computed at `full`. ``as_format`` judges by that format only. ``stats`` adds statistics of the stored
-    numbers, at `full` only; they take part in no judgement.
+    numbers, at `full` only; they take part in no judgement. ``profiles`` are names or files of profiles, files of policies
+    (`.sch`), or what :func:`load_demands` made of them; each adds an entry to ``report.profiles`` and changes nothing else.
     """
     _check_stats(stats, depth)
-    request = _request(name, depth, digests, as_format, limits, stats=stats)
+    request = _request(name, depth, digests, as_format, limits, stats=stats, profiles=profiles)
     return _on_source(source, request, _validate)
 
 
@@ -136,6 +140,7 @@ def validate_many(
     jobs: int = 1,
     depth: str = "full",
     digests: Iterable[str] = DEFAULT_DIGESTS,
+    profiles: Iterable[str | Demand] = (),
     as_format: str | None = None,
     limits: Limits | None = None,
     stats: bool = False,
@@ -149,7 +154,33 @@ def validate_many(
     from fdd.core.parallel import in_order
 
     _check_stats(stats, depth)
-    return in_order(partial(_validate_path, _request(None, depth, digests, as_format, limits, stats=stats)), paths, jobs)
+    request = _request(None, depth, digests, as_format, limits, stats=stats, profiles=profiles)
+    return in_order(partial(_validate_path, request), paths, jobs)
+
+
+def load_demands(names: Iterable[str | Demand], *, limits: Limits | None = None) -> tuple[Demand, ...]:
+    """Profiles and policies, read and checked once for many calls.
+
+    Raises :class:`UsageError` where there is none of that name; with a line for each fault where some are faulty.
+    """
+    from fdd.policy.judging import load_demands as load
+
+    return load(names, limits)
+
+
+def rejudged(report: Report, profiles: Iterable[str | Demand], *, limits: Limits | None = None) -> Report:
+    """A report, also one that was stored, with entries for these profiles and policies in place of those it has."""
+    from fdd.policy.judging import judged
+
+    return judged(report, load_demands(profiles, limits=limits), _as_xml, limits)
+
+
+def _as_xml(report: Report) -> bytes:
+    from lxml import etree
+
+    from fdd.report.xml_writer import report_element
+
+    return etree.tostring(report_element(report), encoding="utf-8")
 
 
 def _validate_path(request: _Request, path: str) -> Report:
@@ -205,12 +236,17 @@ def _request(
     limits: Limits | None,
     *,
     stats: bool = False,
+    profiles: Iterable[str | Demand] = (),
 ) -> _Request:
     if depth not in DEPTHS:
         raise UsageError(f"unknown depth {depth!r}; known: {', '.join(DEPTHS)}")
     if as_format is not None:
         by_name(as_format)
-    return _Request(name, depth, check_algorithms(digests), as_format, limits or Limits(), stats)
+    if isinstance(profiles, str):
+        raise UsageError("profiles is a list of names, not one name")
+    profiles = tuple(profiles)
+    demands = load_demands(profiles, limits=limits) if profiles else ()
+    return _Request(name, depth, check_algorithms(digests), as_format, limits or Limits(), stats, demands)
 
 
 def _check_stats(stats: bool, depth: str) -> None:
@@ -231,7 +267,8 @@ def _on_source(source: Source, request: _Request, step: Any) -> Report:
         "python": platform.python_version(),
         "platform": f"{platform.system().lower()}-{platform.machine()}",
     }
-    return _with_run(report, run, _file_dict(opened, probe.path, probe.name))
+    report = _with_run(report, run, _file_dict(opened, probe.path, probe.name))
+    return rejudged(report, request.demands, limits=request.limits) if request.demands else report
 
 
 @contextmanager

@@ -77,7 +77,7 @@ def _look_at(rows: list[list[str | None]]) -> int:
     for number, (path, name) in enumerate(rows):
         assert path is not None
         api.validate(path, name=name)
-        if number % 4 == 0:
+        if number % 8 == 0:
             api.identify(path, name=name)
             api.extract(path, name=name).to_json()
             api.sources(path, name=name)

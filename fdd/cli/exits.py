@@ -42,10 +42,14 @@ def exit_of(report: Report, *, command: str, fail_on: str = "dangerous", in_fold
     if report.verdict is Verdict.UNDETERMINED:
         return Exit.UNDECIDED
     if report.verdict not in (Verdict.VALID, Verdict.STRUCTURE_VALID) or _fails(report, fail_on):
-        return Exit.BAD
-    if any(not profile.get("conforms", True) for profile in report.profiles):
-        return Exit.BAD
-    return Exit.GOOD
+        return max(Exit.BAD, _profiles_exit(report))
+    return _profiles_exit(report)
+
+
+def _profiles_exit(report: Report) -> Exit:
+    """A profile that could not be decided asks for a look as a verdict does that could not."""
+    answers = [profile.get("conforms", True) for profile in report.profiles]
+    return Exit.UNDECIDED if None in answers else Exit.GOOD if all(answers) else Exit.BAD
 
 
 def _fails(report: Report, fail_on: str) -> bool:

@@ -14,6 +14,8 @@ COMMANDS = {
     "validate": "judge each path: verdict, safety, findings",
     "extract": "technical metadata of each path, without judgement",
     "convert": "write stored reports in another form",
+    "recheck": "judge stored reports by profiles and policies",
+    "profiles": "list profiles, show one, check some, or compare two",
     "archivematica": "answer in the form that Archivematica's commands expect",
     "fixity": "record every byte of files, and verify them later",
     "compare": "do two files hold the same tensors?",

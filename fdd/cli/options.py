@@ -10,13 +10,16 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from fdd.cli.exits import FAIL_ON
 from fdd.cli.output import STDIN, TEMPORARY_PREFIX, TEMPORARY_SUFFIX
 from fdd.core.errors import SourceError, UsageError
 from fdd.core.paths import Entry, expand
 from fdd.report import WRITERS
+
+if TYPE_CHECKING:
+    from fdd.policy.judging import Demand
 
 
 class Parser(argparse.ArgumentParser):
@@ -81,6 +84,29 @@ def add_judgement(parser: Parser) -> None:
     parser.add_argument(
         "--fail-on", choices=FAIL_ON, default="dangerous", help="what else makes exit code 1 (default: dangerous)"
     )
+
+
+def add_demands(parser: argparse.ArgumentParser) -> None:
+    """Profiles and policies to judge by."""
+    parser.add_argument(
+        "--profile", action="append", default=[], metavar="P", help="judge by this profile too: a name or a .toml file (repeatable)"
+    )
+    parser.add_argument(
+        "--policy", action="append", default=[], metavar="S.sch", help="judge by this Schematron policy too (repeatable)"
+    )
+
+
+def demands_of(arguments: argparse.Namespace) -> tuple[Demand, ...]:
+    """The profiles and policies that were named, loaded. Raises :class:`UsageError` with all their faults."""
+    if not arguments.profile and not arguments.policy:
+        return ()
+    from fdd.api import load_demands
+    from fdd.policy.judging import POLICY_SUFFIX
+
+    for name in arguments.policy:
+        if not name.endswith(POLICY_SUFFIX):
+            raise UsageError(f"--policy takes a file that ends in {POLICY_SUFFIX}, not {name!r}")
+    return load_demands([*arguments.profile, *arguments.policy])
 
 
 def jobs_argument(text: str) -> int:

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from fdd import api
 from fdd.cli.exits import Exit
-from fdd.cli.options import add_judgement, add_output, add_paths, new_parser
+from fdd.cli.options import add_demands, add_judgement, add_output, add_paths, demands_of, new_parser
 from fdd.cli.reporting import run_reports
 from fdd.core.digests import check_algorithms
 from fdd.core.errors import UsageError
@@ -23,6 +24,7 @@ def run(argv: Sequence[str]) -> Exit:
     add_paths(parser)
     add_output(parser)
     add_judgement(parser)
+    add_demands(parser)
     parser.add_argument("--depth", choices=DEPTHS, default="full", help="how much of a file is read (default: full)")
     parser.add_argument(
         "--digest", default="sha256", metavar="NAMES", help="digests to compute, comma-separated (default: sha256)"
@@ -34,11 +36,15 @@ def run(argv: Sequence[str]) -> Exit:
         by_name(arguments.as_format)
     if arguments.stats and arguments.depth != "full":
         raise UsageError("--stats needs --depth full")
-    step = partial(_validate, arguments.depth, digests, arguments.as_format, arguments.stats)
-    return run_reports(arguments, "validate", step)
+    options = {
+        "depth": arguments.depth,
+        "digests": digests,
+        "as_format": arguments.as_format,
+        "stats": arguments.stats,
+        "profiles": demands_of(arguments),
+    }
+    return run_reports(arguments, "validate", partial(_validate, options))
 
 
-def _validate(
-    depth: str, digests: tuple[str, ...], as_format: str | None, stats: bool, source: api.Source, name: str | None
-) -> Report:
-    return api.validate(source, name=name, depth=depth, digests=digests, as_format=as_format, stats=stats)
+def _validate(options: Mapping[str, Any], source: api.Source, name: str | None) -> Report:
+    return api.validate(source, name=name, **options)

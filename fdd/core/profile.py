@@ -149,7 +149,7 @@ COUNTED = {"warnings": Level.WARNING, "infos": Level.INFO}
 """What a limit can count beside `file-bytes` -> findings of that level, as the profile weighs them."""
 FILE_BYTES = "file-bytes"
 HEADS = ("identification", "file", "status")
-"""Parts of a report that a property path may begin with; every other path is one of the properties."""
+"""Parts of a report that a path may begin with; every other path is one of the properties."""
 MOST_NAMED = 5
 """Names listed in one message."""
 

@@ -9,10 +9,9 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
-from fdd.core.profile import HEADS
-from fdd.formats import installed
-from fdd.report.frame import REPORT
 from fdd.core.shapes import Anything, Counts, Flag, Integer, ListOf, Number, Shape, Struct, Text, Texts
+from fdd.formats import installed
+from fdd.formats.probe import DEPTHS
 from fdd.formats.vocabulary import CONTENTS, PROPERTIES
 from fdd.resources import schema_path
 from fdd.tensors.dtypes import DTYPES
@@ -21,6 +20,19 @@ Place = tuple[str | int, ...]
 Problem = tuple[Place, str]
 """Where in the profile, and what is wrong there."""
 
+OTHER_FACTS: dict[str, Shape] = {
+    "file.name": Text(),
+    "file.size": Integer(),
+    "identification.kind": Text(),
+    "identification.format": Text(),
+    "identification.version": Text(),
+    "identification.confidence": Text(("signature", "container", "structure", "name")),
+    "identification.mime": Text(),
+    "identification.extension_matches": Flag(),
+    "status.depth": Text(DEPTHS),
+    "status.complete": Flag(),
+}
+"""What a constraint can test beside the properties of the vocabulary, by its path in the report."""
 FITTING: dict[str, tuple[type, ...]] = {
     "at-least": (Integer, Number),
     "at-most": (Integer, Number),
@@ -83,8 +95,9 @@ def _word_of(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, (int, float)):
         return f"the number {value}"
-    words = {str: f"the text {value!r:.80}", list: "a list", dict: "a table"}
-    return words.get(type(value), f"a {type(value).__name__}")
+    if isinstance(value, str):
+        return f"the text {value!r:.80}"
+    return "a list" if isinstance(value, list) else "a table" if isinstance(value, dict) else f"a {type(value).__name__}"
 
 
 def _meaning_problems(document: Mapping[str, Any], broken: set[Place]) -> Iterator[Problem]:
@@ -183,19 +196,18 @@ def shape_of(path: str) -> Shape | None:
 
     Below counts and plain values any word may stand: they are the file's own.
     """
-    head, _, rest = path.partition(".")
-    part = REPORT.fields[head].shape if head in HEADS else PROPERTIES
-    assert isinstance(part, Struct)
-    shape: Shape = part
+    if path in OTHER_FACTS:
+        return OTHER_FACTS[path]
+    shape: Shape = PROPERTIES
     in_list = False
-    for name in (rest if head in HEADS else path).split("."):
+    for name in path.split("."):
         if isinstance(shape, ListOf):
             shape, in_list = shape.shape, True
         if isinstance(shape, (Counts, Texts)):
             return Integer() if isinstance(shape, Counts) else Text()
         if isinstance(shape, Anything):
             return shape
-        if not isinstance(shape, Struct) or name not in shape.fields or path == "status.profiles":
+        if not isinstance(shape, Struct) or name not in shape.fields:
             return None
         shape = shape.fields[name].shape
     return ListOf(shape, "item") if in_list else shape

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fdd.core.profile import Profile, judge
 from fdd.core.report import Report
 from fdd.limits import Limits
-from fdd.policy.faults import DemandError
+from fdd.policy.faults import DemandError, Fault
 from fdd.policy.load import load
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def load_demand(name: str, limits: Limits | None = None) -> Demand:
 def load_demands(names: Iterable[str | Demand], limits: Limits | None = None) -> tuple[Demand, ...]:
     """Load all that is named; what is loaded already is passed on. Raises one error with the faults of all of them."""
     demands: dict[Demand, None] = {}
-    faults = []
+    faults: list[Fault] = []
     for name in names:
         try:
             demands[load_demand(name, limits) if isinstance(name, str) else name] = None
@@ -49,13 +49,13 @@ def load_demands(names: Iterable[str | Demand], limits: Limits | None = None) ->
     return tuple(demands)
 
 
-def judged(report: Report, demands: Sequence[Demand], limits: Limits | None = None) -> Report:
+def judged(report: Report, demands: Sequence[Demand], as_xml: Callable[[Report], bytes], limits: Limits | None = None) -> Report:
     """The report with an entry for each profile and policy, in their order, and no others. One without a judgement of
-    its own (a file that could not be read, `extract`, `identify`) gets none."""
+    its own (a file that could not be read, `extract`, `identify`) gets none. ``as_xml`` gives policies what they look at."""
     bare = replace(report, profiles=())
     if report.status is None or not demands:
         return bare
-    xml = _as_xml(bare) if any(not isinstance(demand, Profile) for demand in demands) else b""
+    xml = as_xml(bare) if any(not isinstance(demand, Profile) for demand in demands) else b""
     return replace(bare, profiles=tuple(_entry(bare, xml, demand, limits or Limits()) for demand in demands))
 
 
@@ -65,11 +65,3 @@ def _entry(report: Report, xml: bytes, demand: Demand, limits: Limits) -> dict[s
     from fdd.policy.running import judge as judge_by_policy
 
     return judge_by_policy(report, xml, demand, limits)
-
-
-def _as_xml(report: Report) -> bytes:
-    from lxml import etree
-
-    from fdd.report.xml_writer import report_element
-
-    return etree.tostring(report_element(report), encoding="utf-8")

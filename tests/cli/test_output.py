@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import stat
@@ -279,15 +280,28 @@ def test_colours_on_terminals_only(
 
 
 def test_a_reader_that_goes_away(tmp_path: Path) -> None:
-    fill(tmp_path, **{f"{number}__pt": good() for number in range(30)})
-    for arguments in (("validate", str(tmp_path), "--format", "json"), ("rules", "list")):
-        process = started(*arguments)
-        assert process.stdout is not None and process.stderr is not None
-        process.stdout.read(10)
-        process.stdout.close()
-        assert process.stderr.read() == b""
-        process.stderr.close()
-        assert process.wait(60) in (0, 3)
+    fill(tmp_path, **{f"{number}__pt": good() for number in range(20)})
+    process = started("validate", tmp_path, "--format", "json", "--verbose")
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.read(10)
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(60) == 3
+
+
+class Gone(io.StringIO):
+    """Standard output whose reader has gone: it shows when what was held back is written."""
+
+    def flush(self) -> None:
+        raise BrokenPipeError
+
+
+@pytest.mark.parametrize("arguments", [("rules", "list"), ("formats", "list"), ("rules", "list", "--format", "json")])
+def test_a_reader_that_has_gone_before_the_end(fdd: Runner, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]) -> None:
+    monkeypatch.setattr(sys, "stdout", Gone())
+    code, _, err = fdd(*arguments)
+    assert (code, err) == (3, "")
 
 
 def test_errors_in_writing_name_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

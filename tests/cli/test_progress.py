@@ -50,11 +50,6 @@ def test_a_line_that_is_gone_at_the_end(tmp_path: Path) -> None:
     assert text.rstrip().endswith("\x1b[2K"), "the line is cleared"
 
 
-def test_quiet_means_quiet(tmp_path: Path) -> None:
-    fill(tmp_path, **{f"{number}__pt": good() for number in range(4)})
-    assert on_terminal("validate", tmp_path, "--format", "json", "--quiet") == (0, "")
-
-
 class Screen:
     """Standard error that is, or is not, a terminal."""
 

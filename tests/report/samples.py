@@ -34,8 +34,9 @@ def report_on(path: str) -> Report:
     return fdd.validate(str(CORPUS / path), name=entry.get("name"))
 
 
-def corpus_reports() -> list[Report]:
-    return [report_on(path) for path in PATHS]
+def some_reports() -> list[Report]:
+    """Reports on a spread of the corpus."""
+    return [report_on(path) for path in PATHS[::4]]
 
 
 @cache

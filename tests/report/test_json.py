@@ -17,7 +17,6 @@ from tests.report.samples import (
     ENTRIES,
     PATHS,
     SCHEMA,
-    corpus_reports,
     good_file,
     hostile_reports,
     report_on,
@@ -100,7 +99,7 @@ def test_one_file_gives_the_report_itself() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_more_give_a_document_around_them(count: int) -> None:
-    reports = corpus_reports()[:count]
+    reports = [report_on(path) for path in PATHS[:count]]
     document = json.loads(written("json", reports))
     assert document["reports"] == [report.to_dict() for report in reports]
     assert (document["summary"]["files"], document["summary"]["errors"]) == (count, 0)
@@ -109,12 +108,12 @@ def test_more_give_a_document_around_them(count: int) -> None:
 
 
 def test_sets_come_behind_the_reports() -> None:
-    document = json.loads(written("json", corpus_reports()[:2], [SET]))
+    document = json.loads(written("json", [report_on(path) for path in PATHS[:2]], [SET]))
     assert document["sets"] == [SET]
 
 
 def test_json_lines() -> None:
-    reports = [*corpus_reports()[:3], *hostile_reports()]
+    reports = [*(report_on(path) for path in PATHS[:3]), *hostile_reports()]
     text = written("jsonl", reports, [SET], single=True)
     lines = text.splitlines()
     assert text.endswith("\n")
@@ -123,7 +122,7 @@ def test_json_lines() -> None:
 
 def test_documents_are_written_as_reports_come() -> None:
     """What is written before an end is the beginning of the whole: nothing is held back but sets and summary."""
-    reports = corpus_reports()[:4]
+    reports = [report_on(path) for path in PATHS[:4]]
     whole = written("json", reports)
     position = -1
     for report in reports:

@@ -14,7 +14,7 @@ import fdd
 from fdd import api
 from fdd.core.finding import Axis, Finding, Level, Outcome, Reason, Safety, State, Verdict, decide
 from fdd.core.report import Report
-from tests.report.samples import corpus_reports, good_file, hostile_reports, written
+from tests.report.samples import some_reports, good_file, hostile_reports, written
 
 COMMANDS = ("validate", "identify", "extract")
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -40,12 +40,12 @@ def test_names_never_reach_the_terminal_raw(command: str, verbose: bool) -> None
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_reports_of_the_corpus_are_plain_text(command: str) -> None:
-    text = written("text", corpus_reports(), command=command, verbose=True)
+    text = written("text", some_reports(), command=command, verbose=True)
     assert not harmful(text)
 
 
 def test_colours_only_when_asked_for() -> None:
-    reports = corpus_reports()
+    reports = some_reports()
     plain, coloured = written("text", reports), written("text", reports, color=True)
     assert "\x1b" not in plain
     assert ESCAPE.sub("", coloured) == plain
@@ -80,7 +80,7 @@ def check_remedy(report: Report, remedy: str, lines: list[str]) -> None:
 
 
 def test_reports_of_the_corpus_say_verdict_safety_places_and_remedies() -> None:
-    for report in corpus_reports():
+    for report in some_reports():
         lines = written("text", [report]).splitlines()
         check_head(report, lines[0])
         for finding in report.findings:

@@ -166,7 +166,7 @@ def storage_described_twice(document: TorchDocument) -> Iterator[Violation]:
     tensors = tensor_users(document)
     for storages in groups.values():
         uses = [(use, storage) for storage in storages for use in storage.uses]
-        for describe in (_type_of, _location_of, _count_of) if uses else ():
+        for describe in (_type_of, _location_of, _count_of) if len(uses) > 1 else ():
             right = _most_likely(uses, describe)
             wrong = next(((use, storage) for use, storage in uses if describe(use) != right), None)
             if wrong is not None:
