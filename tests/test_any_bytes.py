@@ -6,17 +6,15 @@ from __future__ import annotations
 import json
 from functools import cache
 
-import jsonschema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fdd
 from fdd.core.finding import Verdict
 from fdd.core.report import Report
-from fdd.resources import corpus_dir, schema_path
-from tests.report.samples import ENTRIES, written
+from tests.report.samples import SCHEMA, written
+from tests.test_corpus import CORPUS, MANIFEST
 
-SCHEMA = jsonschema.Draft202012Validator(json.loads(schema_path("report.schema.json").read_text(encoding="utf-8")))
 LARGEST = 20_000
 MAGICS = [
     b"PK\3\4", b"PK\5\6", b"PK\1\2", b"\x80\2", b"\x80\4\x95", b"\x80\2\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.", b"ustar\0",
@@ -30,7 +28,7 @@ NAMES = st.sampled_from([None, "x.pt", "x.pth.tar", "__0_0.distcp", "m-00001-of-
 @cache
 def samples() -> list[bytes]:
     """Small files of the corpus, a spread over its folders."""
-    rows = (corpus_dir() / entry["path"] for entry in ENTRIES[::5])
+    rows = (CORPUS / entry["path"] for entry in MANIFEST[::5])
     return [path.read_bytes() for path in rows if path.stat().st_size <= LARGEST]
 
 

@@ -14,6 +14,7 @@ from fdd.report import Style, Summary
 _COLORS = {"good": "32", "warn": "33", "bad": "31", "dim": "2"}
 _ORDER = {Level.ERROR: 0, Level.WARNING: 1, Level.INFO: 2}
 _GOOD = (Verdict.VALID, Verdict.STRUCTURE_VALID)
+_CONFORMS = {True: ("conforms", "good"), False: ("does not conform", "bad"), None: ("could not be decided", "warn")}
 MOST_TENSORS = 20
 """Tensors listed by `extract` unless `--verbose`."""
 
@@ -90,6 +91,8 @@ class TextWriter:
             yield from self._finding(finding, remedy=finding.remedy not in told)
             told.add(finding.remedy)
         yield from self._open(report)
+        for entry in report.profiles:
+            yield from self._profile(entry)
 
     def _headline(self, report: Report) -> str:
         status = report.status
@@ -129,6 +132,25 @@ class TextWriter:
             if passed:
                 yield f"  passed: {' '.join(passed)}"
 
+    def _profile(self, entry: Mapping[str, Any]) -> Iterator[str]:
+        """What a profile or policy makes of the file: each demand that is not met, each reason once."""
+        words, color = _CONFORMS[entry.get("conforms")]
+        yield f"  profile {_shown(entry, 'name')}: {self._paint(words, color)}"
+        told: set[str] = set()
+        for fault in (*entry.get("failed", ()), *entry.get("remarks", ())):
+            level = f"{_shown(fault, 'level')} " if "level" in fault else ""
+            place = [f"record {_shown(fault, 'record')}"] if "record" in fault else []
+            place += [f"at {fault['offset']}"] if "offset" in fault else []
+            found = f" (found: {_shown(fault, 'found')})" if "found" in fault else ""
+            yield f"    {level}{_shown(fault, 'id')} {', '.join(place)}{': ' if place else ''}{_shown(fault, 'message')}{found}"
+            reason = _shown(fault, "reason")
+            if reason and reason not in told:
+                yield f"      {reason}"
+            told.add(reason)
+        for change in entry.get("changed", ()) if self._style.verbose else ():
+            names = [_shown(change, key) for key in ("rule", "from", "to", "reason")]
+            yield f"    weighed otherwise {names[0]}: {names[1]}, here {names[2]}: {names[3]}"
+
     def _basis(self, report: Report) -> Iterator[str]:
         assert report.identification is not None
         for basis in report.identification.basis:
@@ -159,6 +181,11 @@ class TextWriter:
             yield f"  values of {owner}: {extent}, {words} among {row['values']}"
         if len(rows) > most and most:
             yield f"  ... and {len(rows) - most} more statistics (--verbose lists all)"
+
+
+def _shown(entry: Mapping[str, Any], key: str) -> str:
+    """A text of an entry on one line, as far as it has one: a stored report may come from anywhere."""
+    return printable(" ".join(str(entry.get(key, "")).split()), most=2000)
 
 
 def _plain(value: Any) -> str:

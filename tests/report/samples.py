@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import io
 import json
-import tomllib
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
@@ -17,21 +16,18 @@ from corpus.build.kit import archive, eager, eager_records, ordered_dict, tensor
 from fdd import api
 from fdd.core.report import Report
 from fdd.report import Style, Summary, new_writer
-from fdd.resources import corpus_dir, schema_path
+from fdd.resources import schema_path
+from tests.test_corpus import MANIFEST, report_of
 
-CORPUS = corpus_dir()
-ENTRIES: list[dict[str, Any]] = tomllib.loads((CORPUS / "manifest.toml").read_text(encoding="utf-8"))["file"]
-PATHS: list[str] = [entry["path"] for entry in ENTRIES]
+PATHS: list[str] = [entry["path"] for entry in MANIFEST]
 SCHEMA = jsonschema.Draft202012Validator(json.loads(schema_path("report.schema.json").read_text(encoding="utf-8")))
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\n\r\u202eevil\u2066\u200b\u2028\x9b31m"
 """Clears the screen, sets its title, breaks the line, turns the direction, hides, and colours."""
 
 
-@cache
 def report_on(path: str) -> Report:
-    """The report on a file of the corpus, at full depth."""
-    entry = next(entry for entry in ENTRIES if entry["path"] == path)
-    return fdd.validate(str(CORPUS / path), name=entry.get("name"))
+    """The report on a file of the corpus, at the depth that the manifest asks for."""
+    return report_of(next(entry for entry in MANIFEST if entry["path"] == path))
 
 
 def some_reports() -> list[Report]:

@@ -13,8 +13,6 @@ import fdd
 from fdd import api
 from fdd.core.report import Report
 from tests.report.samples import (
-    CORPUS,
-    ENTRIES,
     PATHS,
     SCHEMA,
     good_file,
@@ -22,6 +20,7 @@ from tests.report.samples import (
     report_on,
     written,
 )
+from tests.test_corpus import CORPUS, MANIFEST
 
 SET = {"kind": "sharded-model", "root": "a", "members": ["b"], "missing": ["c"], "extra": [], "complete": False}
 
@@ -55,7 +54,7 @@ def test_reports_follow_the_schema_and_can_be_read_back() -> None:
             raise AssertionError(f"{path}: {error}") from error
 
 
-@pytest.mark.parametrize("entry", ENTRIES[::25], ids=lambda entry: str(entry["path"]))
+@pytest.mark.parametrize("entry", MANIFEST[::25], ids=lambda entry: str(entry["path"]))
 def test_other_commands_and_depths_follow_the_schema(entry: dict[str, Any]) -> None:
     path, name = str(CORPUS / entry["path"]), entry.get("name")
     reports = [fdd.extract(path, name=name), api.identify_report(path, name=name)]

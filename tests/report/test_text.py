@@ -14,7 +14,7 @@ import fdd
 from fdd import api
 from fdd.core.finding import Axis, Finding, Level, Outcome, Reason, Safety, State, Verdict, decide
 from fdd.core.report import Report
-from tests.report.samples import some_reports, good_file, hostile_reports, written
+from tests.report.samples import good_file, hostile_reports, some_reports, written
 
 COMMANDS = ("validate", "identify", "extract")
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")

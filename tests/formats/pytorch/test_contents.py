@@ -7,12 +7,13 @@ import pytest
 
 from corpus.build.kit import Call, Global, Lowering, New, dump, ordered_dict, state_dict, tensor
 from fdd.core.span import Span
-from fdd.formats.pytorch.contents import content_of, escape_key, find_tensors, odd_state_keys
+from fdd.formats.pytorch.contents import content_of, find_tensors, odd_state_keys
 from fdd.formats.pytorch.document import PickleRecord
 from fdd.formats.pytorch.persistent_ids import PersistentIdReader
 from fdd.formats.pytorch.rebuilds import TensorReader
 from fdd.pickles import run
 from fdd.pickles.nodes import Value
+from fdd.tensors.names import escape_key
 
 
 def read(value: object) -> tuple[Value, TensorReader, PersistentIdReader]:
