@@ -89,7 +89,11 @@ def add_judgement(parser: Parser) -> None:
 def add_demands(parser: argparse.ArgumentParser) -> None:
     """Profiles and policies to judge by."""
     parser.add_argument(
-        "--profile", action="append", default=[], metavar="P", help="judge by this profile too: a name or a .toml file (repeatable)"
+        "--profile",
+        action="append",
+        default=[],
+        metavar="P",
+        help="judge by this profile too: a name or a .toml file (repeatable)",
     )
     parser.add_argument(
         "--policy", action="append", default=[], metavar="S.sch", help="judge by this Schematron policy too (repeatable)"

@@ -17,7 +17,7 @@ from fdd.formats.pytorch.persistent_ids import ModuleSource
 from fdd.formats.pytorch.plain import plain_values, text
 from fdd.formats.pytorch.releases import torch_releases
 from fdd.pickles.nodes import MISSING
-from fdd.tensors.model import Storage, Tensor
+from fdd.tensors.model import Storage, Tensor, unused_bytes
 
 MOST_LISTED = 200
 """Entries of one list in the properties; counts are always complete."""
@@ -97,7 +97,7 @@ def _tensor_counts(document: TorchDocument) -> dict[str, Any]:
         "storage_count": len(storages),
         "storage_locations": _counted(text(storage.location or "unknown") for storage in storages),
         "bytes_by_dtype": _bytes_by_dtype(storages, by_storage),
-        "unused_bytes": sum(_unused(storage, by_storage.get(id(storage), [])) for storage in storages),
+        "unused_bytes": sum(unused_bytes(storage, by_storage.get(id(storage), [])) for storage in storages),
         "shared_storages": sum(len(users) > 1 for users in by_storage.values()),
         "tensor_layouts": _counted(tensor.layout for tensor in tensors),
     }
@@ -141,21 +141,6 @@ def _bytes_by_dtype(storages: list[Storage], by_storage: dict[int, list[Tensor]]
         dtype = users[0].dtype if users else storage.dtype
         found[dtype.name if dtype is not None else "unknown"] += max(storage.byte_count or 0, 0)
     return dict(sorted(found.items()))
-
-
-def _unused(storage: Storage, users: list[Tensor]) -> int:
-    """Bytes that no view can show: in front of the first and behind the last element any view reaches."""
-    total = max(storage.byte_count or 0, 0)
-    reaches = [tensor.view_byte_count for tensor in users]
-    if any(reach is None for reach in reaches):
-        return 0
-    starts = [
-        (tensor.storage_offset or 0) * (tensor.dtype.size if tensor.dtype is not None else 1)
-        for tensor, reach in zip(users, reaches, strict=True)
-        if reach
-    ]
-    last = max((reach or 0 for reach in reaches), default=0)
-    return max(0, total - max(0, last - min(starts, default=0)))
 
 
 def _tied(groups: Iterable[list[Tensor]]) -> list[list[str]]:
