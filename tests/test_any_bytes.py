@@ -43,7 +43,7 @@ def check(report: Report) -> None:
 
 
 @given(st.binary(max_size=300), st.sampled_from(MAGICS) | st.just(b""), st.integers(0, 600), NAMES)
-@settings(max_examples=40)
+@settings(max_examples=30)
 def test_arbitrary_bytes(data: bytes, magic: bytes, zeros: int, name: str | None) -> None:
     whole = magic + data + bytes(zeros)
     report = fdd.validate(whole, name=name)
@@ -87,7 +87,7 @@ def damaged_files(draw: st.DrawFn) -> bytes:
 
 
 @given(damaged_files(), NAMES, st.sampled_from(["directory", "structure", "full", "full"]))
-@settings(max_examples=40)
+@settings(max_examples=30)
 def test_damaged_files(data: bytes, name: str | None, depth: str) -> None:
     check(fdd.validate(data, name=name, depth=depth))
     fdd.identify(data, name=name)

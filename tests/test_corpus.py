@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 import fdd
-from fdd.core.finding import State
+from fdd import api
+from fdd.core.finding import Reason, State
 from fdd.core.report import Report
 from fdd.formats import BUILT_IN, installed
 from fdd.formats.plugin import Format
+from fdd.policy.load import shipped
 from fdd.resources import corpus_dir
 
 CORPUS = corpus_dir()
@@ -22,6 +24,8 @@ MANIFEST: list[dict[str, Any]] = tomllib.loads((CORPUS / "manifest.toml").read_t
 NO_FILE = {"manifest.toml", "README.md"}
 FORMATS = installed()[: len(BUILT_IN)]
 """Those that come with fdd: others bring their own corpus."""
+NEVER_PASS = {"PT-ETE-001": "executorch"}
+"""Rules that cannot pass, because nothing reads their input to its end, and the input: a good file stays open."""
 
 
 @cache
@@ -59,6 +63,24 @@ def test_file_gives_what_the_manifest_says(entry: dict[str, Any]) -> None:
         assert report.properties["content"] == entry["content"]
 
 
+@pytest.mark.parametrize("entry", [entry for entry in MANIFEST if "profiles" in entry], ids=lambda entry: str(entry["path"]))
+def test_file_measures_up_to_the_profiles_that_the_manifest_names(entry: dict[str, Any]) -> None:
+    expected = dict.fromkeys(entry["profiles"].get("conforms", ()), True)
+    expected |= dict.fromkeys(entry["profiles"].get("fails", ()), False)
+    report = report_of(entry)
+    judged = api.rejudged(report, expected)
+    assert {profile["name"]: profile["conforms"] for profile in judged.profiles} == expected
+    assert all(profile["failed"] for profile in judged.profiles if not profile["conforms"])
+    # A stored report is enough to say the same, word for word.
+    assert api.rejudged(Report.from_json(report.to_json(brief=True)), expected).profiles == judged.profiles
+
+
+def test_each_profile_has_a_file_that_conforms_and_one_that_does_not() -> None:
+    for word in ("conforms", "fails"):
+        named = {name for entry in MANIFEST for name in entry.get("profiles", {}).get(word, ())}
+        assert named == set(shipped()), word
+
+
 def test_manifest_names_every_file_once() -> None:
     listed = [entry["path"] for entry in MANIFEST]
     present = {
@@ -74,15 +96,20 @@ def test_manifest_names_every_file_once() -> None:
 def test_every_rule_has_a_file_that_fails_it_and_one_that_passes_it(fmt: Format) -> None:
     failed: set[str] = set()
     passed: set[str] = set()
+    limited: set[str] = set()
     for entry in MANIFEST:
         for outcome in report_of(entry).outcomes:
             if outcome.state is State.FAILED:
                 failed.add(outcome.rule)
             elif outcome.state is State.PASSED:
                 passed.add(outcome.rule)
-    rules = {rule.id for rule in fmt.catalogue}
-    assert rules - failed == set(), "rules without a failing file"
-    assert rules - passed == set(), "rules without a passing file"
+            elif outcome.reason is Reason.LIMIT:
+                limited.add(outcome.rule)
+    rules = {rule.id: rule for rule in fmt.catalogue}
+    assert rules.keys() - failed == set(), "rules without a failing file"
+    assert rules.keys() - passed == NEVER_PASS.keys() & rules.keys(), "rules without a passing file"
+    for rule in NEVER_PASS.keys() & rules.keys():
+        assert rule in limited and rules[rule].needs == (NEVER_PASS[rule],)
 
 
 @pytest.mark.parametrize("fmt", FORMATS, ids=lambda fmt: str(fmt.name))

@@ -9,6 +9,8 @@ code means to Archivematica that the tool broke.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from fdd._version import __version__
 from fdd.core.finding import Level, Verdict
@@ -40,11 +42,12 @@ def validation_answer(report: Report) -> dict[str, str]:
 def policy_answer(report: Report) -> dict[str, str]:
     """Outcome and note for a policy check: pass only if the file is valid and every profile conforms."""
     answer = validation_answer(report)
-    failed = [str(profile.get("name")) for profile in report.profiles if not profile.get("conforms", True)]
+    failed = [profile for profile in report.profiles if not profile.get("conforms", True)]
     if report.profiles:
         answer["eventOutcomeInformation"] = FAIL if failed else PASS
-        if failed:
-            answer["eventOutcomeDetailNote"] += f'; profiles="not met: {_value(", ".join(failed))}"'
+        names = ", ".join(str(profile.get("name")) for profile in failed or report.profiles)
+        answer["eventOutcomeDetailNote"] += f'; profiles="{"not met" if failed else "met"}: {_value(names)}"'
+        answer["stdout"] += _text("".join(f"\n{line}" for profile in failed for line in _demands(profile)))
     elif answer["eventOutcomeInformation"] == PARTIAL:
         answer["eventOutcomeInformation"] = FAIL
     return answer
@@ -77,6 +80,13 @@ def _note(report: Report) -> str:
 
 def _findings(report: Report) -> str:
     return _text("\n".join(f"{finding.level} {finding.rule}: {finding.message}" for finding in report.findings) or "no findings")
+
+
+def _demands(profile: Mapping[str, Any]) -> Iterator[str]:
+    """What a profile found wanting, a line each."""
+    for fault in profile.get("failed", ())[:MOST_TOLD]:
+        reason = f" ({fault['reason']})" if fault.get("reason") else ""
+        yield f"profile {profile.get('name')}: {fault.get('id')}: {fault.get('message')}{reason}"
 
 
 def _value(text: str) -> str:

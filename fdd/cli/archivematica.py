@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from fdd import api
 from fdd.adapters.archivematica import identification_answer, literal, policy_answer, validation_answer
 from fdd.cli.exits import Exit
-from fdd.cli.options import new_parser
+from fdd.cli.options import add_demands, demands_of, new_parser
 from fdd.cli.output import output_stream
-from fdd.core.errors import SourceError
+from fdd.core.errors import SourceError, UsageError
 from fdd.core.finding import Verdict
 from fdd.core.text import printable
+
+if TYPE_CHECKING:
+    from fdd.policy.judging import Demand
 
 
 def run(argv: Sequence[str]) -> Exit:
@@ -22,9 +26,13 @@ def run(argv: Sequence[str]) -> Exit:
     parser.add_argument("question", choices=("identify", "validate", "characterize", "policy"))
     parser.add_argument("path", metavar="PATH")
     parser.add_argument("--name", metavar="ORIGINAL", help="the file's own name, where the path has lost it")
+    add_demands(parser)
     arguments = parser.parse_args(argv)
+    demands = demands_of(arguments)
+    if demands and arguments.question != "policy":
+        raise UsageError("--profile and --policy belong to `fdd archivematica policy`")
     try:
-        answer = _answer(arguments.question, arguments.path, arguments.name)
+        answer = _answer(arguments.question, arguments.path, arguments.name, demands)
     except SourceError as error:
         print(f"fdd archivematica: {printable(arguments.path, 4096)}: {error}", file=sys.stderr)
         return Exit.BAD
@@ -36,7 +44,7 @@ def run(argv: Sequence[str]) -> Exit:
     return Exit.GOOD
 
 
-def _answer(question: str, path: str, name: str | None) -> str | None:
+def _answer(question: str, path: str, name: str | None, demands: Sequence[Demand]) -> str | None:
     if question == "identify":
         return identification_answer(api.identify_report(path, name=name))
     if question == "characterize":
@@ -46,7 +54,7 @@ def _answer(question: str, path: str, name: str | None) -> str | None:
 
         element = report_element(api.extract(path, name=name), brief=False)
         return etree.tostring(element, encoding="utf-8", xml_declaration=True).decode("utf-8")
-    report = api.validate(path, name=name)
-    if report.verdict is Verdict.UNDETERMINED:
+    report = api.validate(path, name=name, profiles=demands)
+    if report.verdict is Verdict.UNDETERMINED or any(profile["conforms"] is None for profile in report.profiles):
         return None
     return literal(validation_answer(report) if question == "validate" else policy_answer(report))

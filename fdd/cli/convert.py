@@ -28,21 +28,31 @@ def run(argv: Sequence[str]) -> Exit:
     add_form_options(parser)
     arguments = parser.parse_args(argv)
     documents = [document for path in arguments.reports for document in read_documents(path)]
+    sets = [_set(document["set"]) for document in documents if "set" in document]
     single = len(documents) == 1 and "set" not in documents[0]
     style = Style("validate", single, arguments.verbose, arguments.brief, options=vars(arguments))
     summary = Summary()
+    reports = [Report.from_dict(document) for document in documents if "set" not in document]
     with output_stream(arguments.output) as stream:
         writer = new_writer(arguments.format, stream, style)
         writer.begin()
-        for document in documents:
-            if "set" in document:
-                writer.write_set(document["set"])
-                continue
-            report = Report.from_dict(document)
+        for report in reports:
             summary.add(report)
             writer.write(report)
+        for facts in sets:
+            writer.write_set(facts)
         writer.end(summary)
     return Exit.GOOD
+
+
+def _set(facts: Any) -> Mapping[str, Any]:
+    """Facts about several files, as :class:`fdd.batch.sets.SetCollector` states them."""
+    lists = ("members", "missing", "extra")
+    if not isinstance(facts, dict) or not {"kind", "root", *lists} <= set(facts):
+        raise UsageError("not a report of fdd: facts about several files lack what they should state")
+    if not all(isinstance(facts[name], list) and all(isinstance(item, str) for item in facts[name]) for name in lists):
+        raise UsageError("not a report of fdd: members of a set are no list of names")
+    return facts
 
 
 def read_documents(path: str) -> Iterator[Mapping[str, Any]]:

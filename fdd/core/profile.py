@@ -256,8 +256,8 @@ def _demanded(report: Report, profile: Profile) -> Iterator[dict[str, Any]]:
             continue
         choice = _choice(profile, outcome.rule)
         if choice is not None and choice.weight is Level.ERROR:
-            why = f" ({outcome.reason.value})" if outcome.reason is not None else f" at depth {report.options.get('depth')}"
-            yield _fault(outcome.rule, f"demanded, but {outcome.state.value}{why}", reason=choice.reason)
+            why = outcome.reason.value if outcome.reason is not None else f"not requested at depth {report.options.get('depth')}"
+            yield _fault(outcome.rule, f"demanded, but not evaluated ({why}). If it failed, it would mean: {choice.reason}")
 
 
 def _constraints(report: Report, profile: Profile) -> Iterator[dict[str, Any]]:
@@ -316,7 +316,7 @@ def _limits(report: Report, profile: Profile) -> Iterator[dict[str, Any]]:
         found = [finding for finding in report.findings if _weight(finding, profile) is level]
         if len(found) > limit.most:
             names = _some([f"{rule} {name}" for rule, name in dict.fromkeys((f.rule, f.name) for f in found)])
-            yield _fault(id, f"{len(found)} {limit.subject}; at most {limit.most}: {names}", reason=limit.reason)
+            yield _fault(id, f"{limit.subject}: {len(found)}, at most {limit.most}: {names}", reason=limit.reason)
 
 
 def _some(names: Sequence[str]) -> str:

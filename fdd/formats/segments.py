@@ -37,9 +37,9 @@ def partition(owned: Iterable[Segment], size: int, rest: str = "other") -> list[
     return sorted(kept, key=lambda segment: (segment.span.offset, segment.span.length))
 
 
-def segments_of_records(document: Document) -> list[Segment]:
+def segments_of_records(document: Document, others: Iterable[Segment] = ()) -> list[Segment]:
     """For formats without a container of their own: the records are data, what lies between them is header."""
-    return partition(_data(document.records), document.size, rest="header")
+    return partition([*_data(document.records), *others], document.size, rest="header")
 
 
 def _data(records: Iterable[Record]) -> Iterator[Segment]:

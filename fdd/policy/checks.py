@@ -83,10 +83,18 @@ def _schema_problem(error: Any) -> Iterator[Problem]:
     elif error.validator == "required":
         missing = [name for name in error.validator_value if name not in error.instance]
         yield place, f"{' and '.join(missing)} missing"
+    elif error.validator in ("pattern", "minLength"):
+        yield place, f"{key}{_FORMS.get(str(error.validator_value), 'must not be empty')}, not {error.instance!r}"
     else:
         yield place, f"{key}{error.message}"
 
 
+_FORMS = {
+    "^[a-z0-9]+(-[a-z0-9]+)*$": "must be small letters and digits with single dashes between them",
+    "^[A-Za-z0-9][A-Za-z0-9-]*$": "must be letters, digits and dashes",
+    "^[0-9]+(\\.[0-9]+)*$": "must be numbers with dots between them",
+}
+"""Patterns of the schema in words; the others ask for something that is not blank."""
 _WORDS = {"string": "a text", "array": "a list", "object": "a table", "integer": "a whole number", "boolean": "true or false"}
 
 

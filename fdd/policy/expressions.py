@@ -8,7 +8,7 @@ functions have a prefix, and `document()` is on no list.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 FUNCTIONS = frozenset(
     "boolean ceiling concat contains count false floor id lang last local-name name namespace-uri normalize-space not number "
@@ -49,6 +49,19 @@ def problems_of(expression: str, *, prefixes: Collection[str], variables: Collec
         elif token["name"] is not None:
             yield from _name_problems(token["name"], expression[place:].lstrip().startswith("("), prefixes)
     yield from _syntax_problems(expression)
+
+
+def pattern_problems(pattern: str, namespaces: Mapping[str, str]) -> Iterator[str]:
+    """What is wrong in the context of a rule, which is a pattern of XSLT: less than an expression. It passed the other check."""
+    from lxml import etree
+
+    xsl = "{http://www.w3.org/1999/XSL/Transform}"
+    root = etree.Element(f"{xsl}stylesheet", {"version": "1.0"}, nsmap=dict(namespaces))
+    etree.SubElement(root, f"{xsl}template", match=pattern)
+    try:
+        etree.XSLT(root)
+    except etree.XSLTError:
+        yield f"no pattern of XSLT: {pattern!r:.200}"
 
 
 def _name_problems(name: str, called: bool, prefixes: Collection[str]) -> Iterator[str]:

@@ -31,6 +31,8 @@ def is_path(name: str) -> bool:
 def find(name: str) -> Path:
     """The file of a profile: a path (it has a slash or ends in .toml), else one of those that come with fdd."""
     path = Path(name) if is_path(name) else profiles_dir() / f"{name}{SUFFIX}"
+    if path.suffix != SUFFIX:
+        raise UsageError(f"no profile {name!r}: the file of a profile ends in {SUFFIX}")
     if not path.is_file():
         raise UsageError(f"no profile {name!r}; shipped with fdd: {', '.join(shipped())}")
     return path

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -18,11 +18,12 @@ from lxml import etree
 
 from fdd.core.errors import UsageError
 from fdd.core.finding import Level
-from fdd.policy.expressions import problems_of
+from fdd.policy.expressions import pattern_problems, problems_of
 from fdd.policy.faults import DemandError, Fault, read_bytes
 
 SUFFIX = ".sch"
 NAMESPACE = "http://purl.oclc.org/dsdl/schematron"
+XML = "http://www.w3.org/XML/1998/namespace"
 BINDINGS = ("xslt", "xslt1")
 ELEMENTS = frozenset(
     "schema title p ns phase active let pattern rule assert report name value-of emph dir span diagnostics diagnostic".split()
@@ -122,17 +123,18 @@ def _problems(root: Any) -> Iterator[tuple[int, str]]:
     binding = root.get("queryBinding", "xslt")
     if binding.lower() not in BINDINGS:
         yield root.sourceline, f"the query binding {binding!r} is refused: {' or '.join(BINDINGS)}"
-    declared = [element.get("prefix", "") for element in root.iter(_tag("ns"))]
-    prefixes = {"xml", *declared}
+    declared = {element.get("prefix", ""): element.get("uri", "") for element in root.iter(_tag("ns"))}
+    sound = {prefix: uri for prefix, uri in declared.items() if _NAME.fullmatch(prefix) and _URI.fullmatch(uri)}
+    namespaces = {"xml": XML} | sound
     variables = {element.get("name", "") for element in root.iter(_tag("let"))}
     if not any(True for _ in root.iter(_tag("assert"), _tag("report"))):
         yield root.sourceline, "no assert and no report: nothing is demanded"
     for element in root.iter():
-        for message in _element_problems(element, prefixes, variables):
+        for message in _element_problems(element, namespaces, variables):
             yield element.sourceline, message
 
 
-def _element_problems(element: Any, prefixes: set[str], variables: set[str]) -> Iterator[str]:
+def _element_problems(element: Any, namespaces: Mapping[str, str], variables: set[str]) -> Iterator[str]:
     if not isinstance(element.tag, str):
         yield f"an entity is refused: {element.text}"
         return
@@ -146,7 +148,7 @@ def _element_problems(element: Any, prefixes: set[str], variables: set[str]) -> 
     # What the compiler copies into attributes of the stylesheet would be run there if it stood in braces.
     if name.localname == "title" and any("{" in text or "}" in text for text in element.itertext()):
         yield "braces in a title are refused"
-    yield from _attribute_problems(element, name.localname, prefixes, variables)
+    yield from _attribute_problems(element, name.localname, namespaces, variables)
     for attribute in _NEEDED.get(name.localname, ()):
         if not element.get(attribute):
             yield f"{name.localname} has no {attribute}"
@@ -162,15 +164,18 @@ _NEEDED = {
 }
 
 
-def _attribute_problems(element: Any, name: str, prefixes: set[str], variables: set[str]) -> Iterator[str]:
+def _attribute_problems(element: Any, name: str, namespaces: Mapping[str, str], variables: set[str]) -> Iterator[str]:
     for attribute, value in element.attrib.items():
-        if attribute.startswith("{http://www.w3.org/XML/1998/namespace}"):
+        if attribute.startswith(f"{{{XML}}}"):
             continue
         if "{" in value or "}" in value:
             yield f"braces in {attribute} are refused"
         elif attribute in EXPRESSIONS and name in EXPRESSIONS[attribute].split():
-            for message in problems_of(value, prefixes=prefixes, variables=variables):
-                yield f"{name}/@{attribute}: {message}"
+            # In patterns of XSLT 1.0 there are no variables.
+            found = list(problems_of(value, prefixes=namespaces.keys(), variables=variables if name != "rule" else ()))
+            if name == "rule" and not found:
+                found = list(pattern_problems(value, namespaces))
+            yield from (f"{name}/@{attribute}: {message}" for message in found)
         elif attribute in ("abstract", "is-a"):
             yield "abstract patterns and rules are refused: write them out"
         elif attribute not in ATTRIBUTES:
@@ -178,8 +183,15 @@ def _attribute_problems(element: Any, name: str, prefixes: set[str], variables: 
         elif attribute == "role" and name in ("assert", "report", "rule") and level_of(value) is None:
             words = ", ".join(word for words in ROLES.values() for word in words)
             yield f"the role {value!r} means no level: {words}"
-        elif attribute == "name" and name == "let" and not re.fullmatch(r"[A-Za-z_][\w.-]*", value, re.ASCII):
-            yield f"{value!r} is no name of a variable"
+        elif (attribute, name) in _NAMES and not _NAME.fullmatch(value):
+            yield f"{value!r} cannot be a name here: letters, digits, dot, dash and underscore make one"
+        elif attribute == "uri" and not _URI.fullmatch(value):
+            yield f"{value!r} is no URI"
+
+
+_NAME = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
+_URI = re.compile(r"[\x21-\x7e]+")
+_NAMES = {("name", "let"), ("prefix", "ns")}
 
 
 def _reads(root: Any) -> frozenset[str]:

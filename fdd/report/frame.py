@@ -35,8 +35,9 @@ _FINDING = _struct(
     tensor=Text(),
     count=Integer(1),
 )
+FINDINGS = ListOf(_FINDING, "finding")
 _NOT_EVALUATED = _struct(rule=Text(), reason=Text(tuple(Reason)), by=Text(), detail=Text())
-_RECORD = _struct(name=Text(), role=Text(), **_PLACE, size=Integer(None), method=Text(), crc32=Text(), digests=Texts())
+RECORD = _struct(name=Text(), role=Text(), **_PLACE, size=Integer(None), method=Text(), crc32=Text(), digests=Texts())
 _TENSOR_FIELDS: dict[str, Field] = {
     "name": _field(Text()),
     "dtype": _nullable(Text()),
@@ -92,12 +93,12 @@ REPORT = _struct(
         rules=Counts(),
         profiles=ListOf(Anything(), "profile"),
     ),
-    findings=ListOf(_FINDING, "finding"),
+    findings=FINDINGS,
     not_evaluated=ListOf(_NOT_EVALUATED, "rule"),
     not_requested=ListOf(Text(), "rule"),
     outcomes=Texts(),
     properties=PROPERTIES,
-    records=ListOf(_RECORD, "record"),
+    records=ListOf(RECORD, "record"),
     tensors=ListOf(TENSOR, "tensor"),
     statistics=ListOf(Anything(), "entry"),
     fixity=Anything(),

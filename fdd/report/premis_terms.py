@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from fdd.core.finding import Verdict
+
 BASE = "http://id.loc.gov/vocabulary/preservation/"
 
 SCHEMES: dict[str, dict[str, str]] = {
@@ -34,8 +38,25 @@ SCHEMES: dict[str, dict[str, str]] = {
 
 DIGEST_LABELS = SCHEMES["cryptographicHashFunctions"] | {"blake2b": "BLAKE2b", "blake3": "BLAKE3"}
 """hashlib name -> label in PREMIS; those of the BLAKE family are local terms."""
+STRENGTH = ("sha512", "blake2b", "blake3", "sha384", "sha256", "sha1", "md5")
+"""Digests from strong to weak."""
 DIGEST_DIGITS = {"MD5": 32, "SHA-1": 40, "SHA-256": 64, "SHA-384": 96, "SHA-512": 128, "BLAKE2b": 128, "BLAKE3": 64}
 """Label -> hexadecimal digits."""
+
+ARCHIVEMATICA_OUTCOMES = {
+    Verdict.VALID: "pass",
+    Verdict.STRUCTURE_VALID: "partial pass",
+    Verdict.WELL_FORMED_NOT_VALID: "partial pass",
+    Verdict.NOT_WELL_FORMED: "fail",
+    Verdict.NOT_THIS_FORMAT: "fail",
+}
+"""Verdict -> outcome of a validation in the words of Archivematica (contract, section 1). Undetermined has none."""
+
+
+def strongest_first(digests: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Names and values of digests, from strong to weak; unknown ones last, by name."""
+    places = {name: place for place, name in enumerate(STRENGTH)}
+    return sorted(digests.items(), key=lambda item: (places.get(item[0], len(places)), item[0]))
 
 
 def code_of(scheme: str, label: str) -> str | None:

@@ -28,6 +28,11 @@ PERCENT = "percent"
 Element = etree._Element
 
 
+def is_xml_text(text: str) -> bool:
+    """Whether XML 1.0 can carry every character of a text."""
+    return _FORBIDDEN.search(text) is None
+
+
 def tag(name: str) -> str:
     """The qualified name of a field's element."""
     return f"{{{NAMESPACE}}}{camel(name)}"
@@ -35,7 +40,7 @@ def tag(name: str) -> str:
 
 def set_text(element: Element, text: str) -> None:
     """Give an element its text, percent-encoded where XML cannot carry it."""
-    if _FORBIDDEN.search(text):
+    if not is_xml_text(text):
         element.set(ENCODING, PERCENT)
         text = percent_encode(text.encode("utf-8", "surrogatepass"))
     element.text = text

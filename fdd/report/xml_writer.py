@@ -13,13 +13,14 @@ from lxml import etree
 
 from fdd.core.errors import UsageError
 from fdd.core.report import Report
+from fdd.core.shapes import Anything
 from fdd.report import Style, Summary
 from fdd.report.frame import REPORT
-from fdd.core.shapes import Anything
 from fdd.report.xml_codec import NAMESPACE, XSI, Element, read, tag, write
 
 SCHEMA_LOCATION = f"{{{XSI}}}schemaLocation"
 SCHEMA = "report-1.0.xsd"
+LOCATION = f"{NAMESPACE} {SCHEMA}"
 NAMESPACES: Any = {None: NAMESPACE, "xsi": XSI}
 
 
@@ -52,10 +53,14 @@ class XmlWriter:
         self._file = self._stack.enter_context(etree.xmlfile(self._bytes, encoding="utf-8", close=False))
         self._file.write_declaration()
         if not self._style.single:
-            self._stack.enter_context(self._file.element(tag("reports"), nsmap=NAMESPACES, version="1.0"))
+            attributes = {"version": "1.0", SCHEMA_LOCATION: LOCATION}
+            self._stack.enter_context(self._file.element(tag("reports"), attrib=attributes, nsmap=NAMESPACES))
 
     def write(self, report: Report) -> None:
-        self._file.write(report_element(report, verbose=self._style.verbose, brief=self._style.brief))
+        element = report_element(report, verbose=self._style.verbose, brief=self._style.brief)
+        if self._style.single:
+            element.set(SCHEMA_LOCATION, LOCATION)
+        self._file.write(element)
         self._file.flush()
 
     def write_set(self, facts: Mapping[str, Any]) -> None:
@@ -78,7 +83,6 @@ def _data(name: str, value: Mapping[str, Any]) -> Element:
 def report_element(report: Report, *, verbose: bool = False, brief: bool = False) -> Element:
     """One report as an element."""
     element = etree.Element(tag("report"), nsmap=NAMESPACES)
-    element.set(SCHEMA_LOCATION, f"{NAMESPACE} {SCHEMA}")
     write(element, report.to_dict(verbose=verbose, brief=brief), REPORT)
     return element
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape, quoteattr
 
-from fdd.report.frame import REPORT, TENSOR
 from fdd.core.shapes import Anything, Counts, Field, Flag, Integer, ListOf, Number, Shape, Struct, Text, Texts, camel
+from fdd.report.frame import FINDINGS, RECORD, REPORT, TENSOR
 from fdd.report.xml_codec import NAMESPACE
 
 _HEAD = f"""<?xml version="1.0" encoding="UTF-8"?>
@@ -47,11 +47,15 @@ _TAIL = """  <xs:element name="report" type="report"/>
   </xs:sequence><xs:attribute name="version" use="required" fixed="1.0"/></xs:complexType></xs:element>
 </xs:schema>
 """
+PARTS: dict[str, Shape] = {"findings": FINDINGS, "record": RECORD, "data": Anything()}
+"""Parts of a report that stand alone in the extensions of PREMIS documents: name of the element -> shape."""
 
 
 def report_xsd() -> str:
     """The whole schema."""
     parts = [_HEAD, '  <xs:complexType name="tensor">\n', *_struct(TENSOR, 2), "  </xs:complexType>\n"]
+    for name, shape in PARTS.items():
+        parts += _typed(f'name="{name}"', shape, 1, "")
     parts += ['  <xs:complexType name="report">\n', *_struct(REPORT, 2), "  </xs:complexType>\n", _TAIL]
     return "".join(parts)
 

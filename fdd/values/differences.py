@@ -97,17 +97,16 @@ class _Ruler:
 
     def _floats(self, a: Any, b: Any, found: Difference) -> None:
         numpy = self._numpy
-        a, b = self._numbers(a), self._numbers(b)
-        finite = (numpy.isfinite(a) & numpy.isfinite(b)).all(axis=1)
-        found.not_finite += len(finite) - int(numpy.count_nonzero(finite))
-        if not finite.any():
-            return
-        with numpy.errstate(over="ignore"):
+        # Signalling NaN are invalid to convert, and the distance of two finite float64 can be beyond float64: it is told as
+        # the greatest there is.
+        with numpy.errstate(invalid="ignore", over="ignore"):
+            a, b = self._numbers(a), self._numbers(b)
+            finite = (numpy.isfinite(a) & numpy.isfinite(b)).all(axis=1)
+            found.not_finite += len(finite) - int(numpy.count_nonzero(finite))
             steps = numpy.abs(a[finite] - b[finite])
             distances = steps[:, 0] if self._parts == 1 else numpy.hypot(steps[:, 0], steps[:, 1])
-        greatest = float(distances.max())
-        # The distance of two finite float64 can be beyond float64: it is told as the greatest there is.
-        found.raise_to(min(greatest, sys.float_info.max))
+        if len(distances):
+            found.raise_to(min(float(distances.max()), sys.float_info.max))
 
     def _numbers(self, patterns: Any) -> Any:
         numpy = self._numpy

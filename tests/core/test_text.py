@@ -41,12 +41,14 @@ def test_names_of_all_scripts_stay_as_they_are(name: str) -> None:
 
 
 @given(st.text())
+@settings(max_examples=40)
 def test_printable_never_lets_anything_through(text: str) -> None:
     shown = printable(text)
     assert not {unicodedata.category(character) for character in shown} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
 @given(st.binary(max_size=40))
+@settings(max_examples=40)
 def test_bytes_become_valid_text(name: bytes) -> None:
     text = decode_name(name)
     text.encode()
@@ -67,11 +69,13 @@ def test_percent_encoding() -> None:
 
 
 @given(st.binary(max_size=20), st.binary(max_size=20))
+@settings(max_examples=40)
 def test_percent_encoding_keeps_names_apart(first: bytes, second: bytes) -> None:
     assert (percent_encode(first) == percent_encode(second)) is (first == second)
 
 
 @given(st.text(alphabet=st.characters(), max_size=20) | st.text(alphabet="a\ud800\udcff\udfff", max_size=5))
+@settings(max_examples=40)
 def test_texts_that_can_be_stored(text: str) -> None:
     for stored in (valid_text(text), safe_path(text)):
         stored.encode()

@@ -30,7 +30,10 @@ _OFFSET_SIZE = 4
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a table, in slot order. ``type``: a scalar, `text`, a table's name, `[type]` for a vector, `union`."""
+    """A field of a table, in slot order.
+
+    ``type``: a scalar, `text`, `bytes` (as a text, but any bytes), a table's name, `[type]` for a vector, `union`.
+    """
 
     name: str
     type: str
@@ -167,8 +170,8 @@ def walk(data: bytes, schema: Schema, root: str, unions: Mapping[str, Mapping[in
             break
         if offset % _OFFSET_SIZE:
             found.fault("alignment", Span(pointer, _OFFSET_SIZE), f"an offset leads to {offset}, no multiple of {_OFFSET_SIZE}")
-        if kind == "text":
-            _claim_text(found, offset, pointer)
+        if kind in ("text", "bytes"):
+            _claim_text(found, offset, pointer, kind)
         elif kind.startswith("["):
             stack.extend(_claim_vector(found, kind[1:-1], offset, pointer))
         else:
@@ -191,7 +194,7 @@ def _outside(found: Walk, pointer: int, what: str) -> None:
     found.fault("outside", Span(pointer, _OFFSET_SIZE), f"{what} lies outside the file")
 
 
-def _claim_text(found: Walk, offset: int, pointer: int) -> None:
+def _claim_text(found: Walk, offset: int, pointer: int, kind: str) -> None:
     length = found.u32(offset)
     if length is None or offset + 4 + length + 1 > len(found.data):
         _outside(found, pointer, "a text")
@@ -199,7 +202,7 @@ def _claim_text(found: Walk, offset: int, pointer: int) -> None:
     found.claim(offset, 4 + length + 1, "a text")
     if found.data[offset + 4 + length]:
         found.fault("text-end", Span(offset + 4 + length, 1), "a text does not end with a zero")
-    if not is_text(found.data[offset + 4 : offset + 4 + length]):
+    if kind == "text" and not is_text(found.data[offset + 4 : offset + 4 + length]):
         found.fault("text", Span(offset + 4, length), "a text is not UTF-8")
 
 

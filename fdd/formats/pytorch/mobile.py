@@ -4,9 +4,12 @@ the layout show is in the modules beside this one: mobile_values, mobile_code, m
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from fdd.core.finding import Reason
 from fdd.core.model import COMPLETE, NOT_REQUESTED, Evidence, Record
 from fdd.core.span import Span, gaps
+from fdd.core.text import is_text
 from fdd.formats.probe import Probe
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.flatbuffers import Field, Schema, Table, Walk, walk
@@ -47,7 +50,7 @@ SCHEMA: Schema = {
         "name:text instructions:[8-bytes] operators:[Operator] constants:[u32] type_names:[text] register_size:i32"
         " schema:Schema debug_info:DebugInfo class_type:u32"
     ),
-    "ExtraFile": _fields("name:text content:text"),
+    "ExtraFile": _fields("name:text content:bytes"),
     "ObjectType": _fields("name:text type:u8 attributes:[text]"),
     "String": _fields("data:text"),
     "Device": _fields("data:text"),
@@ -108,13 +111,22 @@ def open_mobile(probe: Probe, document: TorchDocument) -> None:
     facts.walk = found = walk(data, SCHEMA, "Module", UNIONS, MOST_PARTS)
     _find_missing(found)
     document.evidence["mobile"] = COMPLETE
-    document.followed = not found.faults
-    facts.stray = [gap for gap in gaps(found.owned(), Span(0, len(data))) if data[gap.offset : gap.end].strip(b"\0")]
+    facts.stray = list(_stray(found))
     modules = [table for table in found.tables if table.type == "Module"]
     if modules:
         _read_module(probe, document, facts, found, modules[0])
+    document.followed = not found.faults
     for gap in facts.stray:
         probe_hidden(document, gap, None, probe.limits)
+
+
+def _stray(found: Walk) -> Iterator[Span]:
+    """What no part owns and is not zero, from its first byte to its last."""
+    for gap in gaps(found.owned(), Span(0, len(found.data))):
+        held = found.data[gap.offset : gap.end]
+        start = len(held) - len(held.lstrip(b"\0"))
+        if start < len(held):
+            yield Span(gap.offset + start, len(held.strip(b"\0")))
 
 
 def _find_missing(found: Walk) -> None:
@@ -206,7 +218,9 @@ def _read_texts(probe: Probe, document: TorchDocument, facts: MobileFacts, found
             name, span = found.text(table, "name") or "", Span(first, length)
             if group == "extra_files":
                 facts.extra_files.append((name, span))
-                probe_hidden(document, span, name, probe.limits)
+                probe_hidden(document, span, name, probe.limits, role="carried")
             else:
+                if not is_text(found.data[span.offset : span.end]):
+                    found.fault("text", span, f"the source {name} is not UTF-8")
                 source = read_source(document, found.data[span.offset : span.end], name, span, span.offset)
                 facts.sources.append((name, source, span))

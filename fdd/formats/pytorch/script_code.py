@@ -10,8 +10,8 @@ from fdd.core.span import Span
 from fdd.formats.pytorch.document import CodeUse, TorchDocument
 
 _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
-_NAME = re.compile(r"(?<![\w.])\w+(?:[ \t]*\.[ \t\n]*\w+)*")
-"""A dotted name; the reader of TorchScript takes blanks around the dots."""
+_NAME = re.compile(r"(?<![\w.])\w+(?:[ \t]*\.[ \t\n]*\w+)*(?![ \t]*\.)")
+"""A dotted name to its end; the reader of TorchScript takes blanks around the dots."""
 _TEXT_OR_COMMENT = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|#[^\n]*")
 _BLANKS = re.compile(r"\s+")
 CUSTOM_CLASSES = "__torch__.torch.classes."

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from fdd.core.rule import Violation, at
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.export_facts import ProgramFacts
-from fdd.formats.pytorch.package import ModelArchiveFacts, PackageFacts
+from fdd.formats.pytorch.package import MANIFEST, ModelArchiveFacts, PackageFacts
 from fdd.formats.pytorch.rules.catalogue import rule
 
 PACKAGE = frozenset({"torch-package"})
@@ -165,7 +165,7 @@ def manifest_unusable(document: TorchDocument) -> Iterator[Violation]:
     References: format.md 3.2, row 12.
     """
     facts = _archive(document)
-    index = next((number for number, record in enumerate(document.records) if record.name == "MAR-INF/MANIFEST.json"), None)
+    index = next((number for number, record in enumerate(document.records) if record.name == MANIFEST), None)
     if index is not None and facts.fault is not None:
         yield at(document.records[index].span, record=document.records[index].name, why=facts.fault)
 
@@ -188,8 +188,9 @@ def manifest_names_missing_file(document: TorchDocument) -> Iterator[Violation]:
 
     References: format.md 3.2, row 12.
     """
+    span = next((record.span for record in document.records if record.name == MANIFEST), None)
     for key, name in _archive(document).missing:
-        yield at(record="MAR-INF/MANIFEST.json", key=key, name=name)
+        yield at(span, record=MANIFEST, key=key, name=name)
 
 
 @rule(
@@ -245,6 +246,7 @@ def archive_format_unknown(document: TorchDocument) -> Iterator[Violation]:
     clause="program.records",
     kinds=PROGRAM,
     needs=("inventory",),
+    per="place",
     title="archive_format, a model, its weights, constants and inputs are there.",
     message="there is no {name} in the archive",
     remedy="Get the file again from its source: torch.export.load refuses it.",
@@ -396,13 +398,16 @@ def weights_config_wrong(document: TorchDocument) -> Iterator[Violation]:
         yield at(span, record=config, tensor=name, what=f"the weight {name} has no record {full}")
     for tensor in document.tensors:
         storage, need = tensor.storage, tensor.view_byte_count
+        span, record = (storage.span, storage.record) if storage is not None else (None, None)
+        size = storage.stored_size if storage is not None else None
+        what = None
         if tensor.shape is None or tensor.stride is None or len(tensor.shape) != len(tensor.stride):
-            yield at(storage.span if storage else None, tensor=tensor.name, what="sizes and strides do not fit each other")
+            what = "sizes and strides do not fit each other"
         elif min((*tensor.shape, *tensor.stride, tensor.storage_offset or 0)) < 0:
-            yield at(storage.span if storage else None, tensor=tensor.name, what="a negative size, stride or offset")
-        elif storage is not None and storage.stored_size and need is not None and need > storage.stored_size:
-            what = f"the tensor needs {need} bytes, its record holds {storage.stored_size}"
-            yield at(storage.span, record=storage.record, tensor=tensor.name, what=what)
-        elif storage is not None and storage.stored_size and tensor.dtype and storage.stored_size % tensor.dtype.size:
-            what = f"the record of {storage.stored_size} bytes is no whole number of elements of {tensor.dtype.name}"
-            yield at(storage.span, record=storage.record, tensor=tensor.name, what=what)
+            what = "a negative size, stride or offset"
+        elif size and need is not None and need > size:
+            what = f"the tensor needs {need} bytes, its record holds {size}"
+        elif size and tensor.dtype is not None and size % tensor.dtype.size:
+            what = f"the record of {size} bytes is no whole number of elements of {tensor.dtype.name}"
+        if what is not None:
+            yield at(span, record=record, tensor=tensor.name, what=what)

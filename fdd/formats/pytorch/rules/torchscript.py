@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fdd.core.rule import Violation, at
-from fdd.core.span import Span
 from fdd.formats.pytorch.bytecode import FIRST_BYTECODE, LAST_BYTECODE
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.rules.catalogue import SCRIPT, rule
 from fdd.formats.pytorch.torchscript import ScriptFacts
+from fdd.pickles.faults import ARGUMENTS_NOT_TUPLE
+from fdd.pickles.nodes import Global
 
 CURRENT = SCRIPT - {"torchscript-json"}
 JSON = frozenset({"torchscript-json"})
@@ -233,7 +234,7 @@ def script_global_foreign(document: TorchDocument) -> Iterator[Violation]:
     axis="advice",
     level="warning",
     clause="script.model-json",
-    kinds=JSON,
+    kinds=SCRIPT,
     needs=("ends",),
     title="The archive is not of the superseded form with model.json.",
     message="TorchScript of torch 1.0 to 1.2 (model.json): torch since 1.10 or so refuses it",
@@ -245,7 +246,8 @@ def model_json_superseded(document: TorchDocument) -> Iterator[Violation]:
     References: history.md, surprise 6; format.md 3.2, row 11.
     """
     index = document.find("model.json")
-    yield at(document.records[index].span if index is not None else Span(0, 0), record="model.json")
+    if document.kind in JSON and index is not None:
+        yield at(document.records[index].span, record=document.records[index].name)
 
 
 @rule(
@@ -327,3 +329,33 @@ def model_json_record_missing(document: TorchDocument) -> Iterator[Violation]:
     record = document.records[index]
     for what, name in facts.missing_records:
         yield at(record.span, record=record.name, what=what, name=name)
+
+
+@rule(
+    "PT-TS-015",
+    "enumeration-without-tuple",
+    axis="advice",
+    level="info",
+    clause="script.pickles",
+    kinds=CURRENT,
+    needs=("pickle",),
+    per="record",
+    title="Values of enumerations are calls with a tuple.",
+    message="{name} is called with a bare value: torch itself writes enumerations so, and only torch.jit.load reads it",
+    remedy="Load the file with torch.jit.load; what stands behind this place in the pickle is not read here.",
+)
+def enumeration_without_tuple(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: the pickle breaks the grammar of Python's pickles, although a released torch wrote it. The file is not
+    damaged.
+
+    References: contract, section 6 (pickles that a real writer got wrong).
+    """
+    modules = _script(document).modules
+    for pickle in document.judged_pickles():
+        for fault in pickle.facts.faults:
+            if fault.code != ARGUMENTS_NOT_TUPLE:
+                continue
+            named = [event.value for event in pickle.facts.events if event.what == "global" and event.offset < fault.offset]
+            last = named[-1] if named else None
+            if isinstance(last, Global) and last.module in modules:
+                yield at(pickle.place(fault.offset, fault.length), record=pickle.record, name=last.path)
