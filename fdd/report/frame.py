@@ -38,6 +38,19 @@ _FINDING = _struct(
 FINDINGS = ListOf(_FINDING, "finding")
 _NOT_EVALUATED = _struct(rule=Text(), reason=Text(tuple(Reason)), by=Text(), detail=Text())
 RECORD = _struct(name=Text(), role=Text(), **_PLACE, size=Integer(None), method=Text(), crc32=Text(), digests=Texts())
+SEGMENTS = ListOf(
+    _struct(
+        kind=Text(),
+        **_PLACE,
+        record=Text(),
+        tensors=ListOf(Text(), "name"),
+        first_bad_block=_struct(**_PLACE),
+        last_bad_block=_struct(**_PLACE),
+        found_at=Integer(),
+    ),
+    "segment",
+)
+"""Parts of a file that are not as a fixity manifest recorded them. No report has them; the event of a check does."""
 _TENSOR_FIELDS: dict[str, Field] = {
     "name": _field(Text()),
     "dtype": _nullable(Text()),

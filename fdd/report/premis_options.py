@@ -66,7 +66,7 @@ class PremisOptions:
         path = file.get("path") or file.get("name")
         if path is None or not (self.root or self.prefix):
             return path
-        name = posixpath.normpath(str(path).replace("\\", "/") if "/" not in str(path) else str(path))
+        name = posixpath.normpath(str(path))
         if self.root:
             name = name.removeprefix(f"{posixpath.normpath(self.root).rstrip('/')}/")
         return self.prefix + name.lstrip("/") if self.prefix else name

@@ -6,7 +6,7 @@ from __future__ import annotations
 from xml.sax.saxutils import escape, quoteattr
 
 from fdd.core.shapes import Anything, Counts, Field, Flag, Integer, ListOf, Number, Shape, Struct, Text, Texts, camel
-from fdd.report.frame import FINDINGS, RECORD, REPORT, TENSOR
+from fdd.report.frame import FINDINGS, RECORD, REPORT, SEGMENTS, TENSOR
 from fdd.report.xml_codec import NAMESPACE
 
 _HEAD = f"""<?xml version="1.0" encoding="UTF-8"?>
@@ -47,7 +47,7 @@ _TAIL = """  <xs:element name="report" type="report"/>
   </xs:sequence><xs:attribute name="version" use="required" fixed="1.0"/></xs:complexType></xs:element>
 </xs:schema>
 """
-PARTS: dict[str, Shape] = {"findings": FINDINGS, "record": RECORD, "data": Anything()}
+PARTS: dict[str, Shape] = {"findings": FINDINGS, "profile": Anything(), "record": RECORD, "segments": SEGMENTS}
 """Parts of a report that stand alone in the extensions of PREMIS documents: name of the element -> shape."""
 
 

@@ -42,11 +42,12 @@ class _Group:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         assert self.tap is not None
+        found_in = self.tap.ranges()
         record = valid_text(self.storage.record) if self.storage.record is not None else None
         place = {"record": record, "dtype": self.dtype.name}
-        yield place | _merged(self.tap.ranges).to_dict()
+        yield place | _merged(found_in).to_dict()
         for name, first, end in self.tensors:
-            ranges = self.tap.ranges[bisect_right(self.cuts, first) : bisect_left(self.cuts, end) + 1] if first < end else []
+            ranges = found_in[bisect_right(self.cuts, first) : bisect_left(self.cuts, end) + 1] if first < end else []
             found = _merged(ranges)
             yield {"tensor": valid_text(name)} | place | found.to_dict()
 

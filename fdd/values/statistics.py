@@ -66,9 +66,11 @@ class ValueStatistics:
 
 
 class _Counter(Protocol):
-    """Looks at pieces of one element type."""
+    """Looks at pieces of one element type, and says in the end what it found."""
 
-    def count(self, numbers: Numbers, found: ValueStatistics) -> None: ...
+    def count(self, numbers: Numbers) -> None: ...
+
+    def found(self) -> ValueStatistics: ...
 
 
 class _IntegerCounter:
@@ -76,59 +78,81 @@ class _IntegerCounter:
         self._numpy = numpy
         unsigned = dtype.family in ("uint", "bool") or dtype.name == "quint8"
         self._view = f"{'u' if unsigned else 'i'}{dtype.size}"
+        self._found = ValueStatistics()
 
-    def count(self, numbers: Numbers, found: ValueStatistics) -> None:
+    def count(self, numbers: Numbers) -> None:
         values = numbers.view(self._view)
         least, greatest = int(values.min()), int(values.max())
-        found.stretch(least, greatest)
+        self._found.values += len(values)
+        self._found.stretch(least, greatest)
         if least <= 0 <= greatest:
-            found.zeros += len(values) - int(self._numpy.count_nonzero(values))
+            self._found.zeros += len(values) - int(self._numpy.count_nonzero(values))
+
+    def found(self) -> ValueStatistics:
+        return self._found
 
 
 class _FloatCounter:
+    """Keeps the extremes of the patterns of all finite numbers: only the end decodes them."""
+
     def __init__(self, numpy: Any, kind: FloatType) -> None:
         self._numpy = numpy
+        self._minimum, self._maximum = numpy.minimum.reduce, numpy.maximum.reduce
         self._kind = kind
+        self._sign = kind.sign
         self._signed = f"i{kind.width}"
+        self._found = ValueStatistics()
+        self._extremes = (kind.sign, -kind.sign - 1, 2 * kind.sign, -1)
+        """Least and greatest pattern read as a signed number, then as one without sign."""
 
-    def count(self, numbers: Numbers, found: ValueStatistics) -> None:
-        kind = self._kind
-        extremes = self._extremes(numbers)
-        if self._has_others(*extremes):
-            numbers = self._finite(numbers, found)
+    def count(self, numbers: Numbers) -> None:
+        found = self._found
+        found.values += len(numbers)
+        extremes = self._extremes_of(numbers)
+        if self._has_others(extremes):
+            numbers = self._finite(numbers)
             if not len(numbers):
                 return
-            extremes = self._extremes(numbers)
-        signed_least, signed_most, least, most = extremes
-        if not kind.signed:
-            found.stretch(kind.decode(least), kind.decode(most))
-            return
-        if least == 0:
-            found.zeros += len(numbers) - int(self._numpy.count_nonzero(numbers))
-        if signed_least == -kind.sign:
-            found.zeros += int(self._numpy.count_nonzero(numbers == kind.sign))
-        # Among negative numbers the one nearest to zero has the least pattern, signed or not.
-        greatest = signed_most if signed_most >= 0 else signed_least + 2 * kind.sign
-        found.stretch(kind.decode(most if most >= kind.sign else least), kind.decode(greatest))
+            extremes = self._extremes_of(numbers)
+        if self._kind.signed:
+            if extremes[2] == 0:
+                found.zeros += len(numbers) - int(self._numpy.count_nonzero(numbers))
+            if extremes[0] == -self._sign:
+                found.zeros += int(self._numpy.count_nonzero(numbers == self._sign))
+        before = self._extremes
+        self._extremes = (
+            min(before[0], extremes[0]), max(before[1], extremes[1]), min(before[2], extremes[2]), max(before[3], extremes[3]),
+        )  # fmt: skip
 
-    def _extremes(self, numbers: Numbers) -> tuple[int, int, int, int]:
-        """Least and greatest pattern with a sign, then without."""
+    def found(self) -> ValueStatistics:
+        kind = self._kind
+        signed_least, signed_most, least, most = self._extremes
+        if most >= 0:
+            # Among negative numbers the one nearest to zero has the least pattern, signed or not.
+            greatest = signed_most if signed_most >= 0 else signed_least + 2 * kind.sign
+            if not kind.signed:
+                greatest, most = most, least
+            self._found.stretch(kind.decode(most if most >= kind.sign else least), kind.decode(greatest))
+        return self._found
+
+    def _extremes_of(self, numbers: Numbers) -> tuple[int, int, int, int]:
         signed = numbers.view(self._signed)
-        least, greatest = self._numpy.minimum.reduce, self._numpy.maximum.reduce
-        return int(least(signed)), int(greatest(signed)), int(least(numbers)), int(greatest(numbers))
+        least, most = self._minimum, self._maximum
+        return int(least(signed)), int(most(signed)), int(least(numbers)), int(most(numbers))
 
-    def _has_others(self, signed_least: int, signed_most: int, least: int, most: int) -> bool:
+    def _has_others(self, extremes: tuple[int, int, int, int]) -> bool:
         """Whether there is anything that is not finite."""
         kind = self._kind
+        signed_least, signed_most, _, most = extremes
         if not kind.signed:
             return most > kind.largest
         if kind.nan_for_minus_zero:
             return signed_least == -kind.sign
         return signed_most > kind.largest or most > (kind.sign | kind.largest)
 
-    def _finite(self, numbers: Numbers, found: ValueStatistics) -> Numbers:
+    def _finite(self, numbers: Numbers) -> Numbers:
         """Count what is not finite, and return the rest."""
-        kind, numpy = self._kind, self._numpy
+        kind, numpy, found = self._kind, self._numpy, self._found
         if kind.nan_for_minus_zero:
             others = numbers == kind.sign
         else:
@@ -153,8 +177,8 @@ def has_statistics(dtype: DType) -> bool:
 class ValueTap:
     """A tap of :mod:`fdd.core.payload` over the numbers of one storage.
 
-    ``cuts`` are ascending numbers of elements: what lies between two of them gets statistics of its own in ``ranges``, which
-    has one entry more than there are cuts. Of complex types the components are looked at, each as a number.
+    ``cuts`` are ascending numbers of elements: what lies between two of them gets statistics of its own in :meth:`ranges`,
+    which has one entry more than there are cuts. Of complex types the components are looked at, each as a number.
     Raises :class:`UsageError` where numpy is not installed.
     """
 
@@ -165,9 +189,10 @@ class ValueTap:
             raise UsageError("value statistics need numpy: install fdd again with pip") from None
         part = DTYPES[COMPONENTS.get(dtype.name, dtype.name)]
         kind = FLOAT_TYPES.get(part.name)
-        self.ranges = [ValueStatistics() for _ in range(len(cuts) + 1)]
         self._numpy = numpy
-        self._counter: _Counter = _FloatCounter(numpy, kind) if kind is not None else _IntegerCounter(numpy, part)
+        self._counters: list[_Counter] = [
+            _FloatCounter(numpy, kind) if kind is not None else _IntegerCounter(numpy, part) for _ in range(len(cuts) + 1)
+        ]
         self._width = part.size
         self._dtype = numpy.dtype(f"u{part.size}").newbyteorder(">" if byte_order == "big" else "<")
         self._ends = [cut * dtype.size for cut in cuts]
@@ -208,6 +233,8 @@ class ValueTap:
         if not numbers.flags.aligned or not self._dtype.isnative:
             # Passes over swapped or unaligned numbers are many times slower than a copy.
             numbers = numbers.astype(self._dtype.newbyteorder("="))
-        found = self.ranges[self._range]
-        found.values += len(numbers)
-        self._counter.count(numbers, found)
+        self._counters[self._range].count(numbers)
+
+    def ranges(self) -> list[ValueStatistics]:
+        """What was found between the cuts."""
+        return [counter.found() for counter in self._counters]

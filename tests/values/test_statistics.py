@@ -83,7 +83,7 @@ def found(
     stored = swapped(data, dtype) if order == "big" else data
     for at in range(0, len(stored), pieces):
         tap.update(memoryview(stored)[at : at + pieces])
-    return [part.to_dict() for part in tap.ranges]
+    return [part.to_dict() for part in tap.ranges()]
 
 
 COUNTED = sorted(name for name, dtype in DTYPES.items() if has_statistics(dtype) and (name in NUMPY_CODES or name in FLOAT_TYPES))

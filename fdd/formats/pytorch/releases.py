@@ -165,8 +165,13 @@ def _program_clues(document: TorchDocument) -> Iterator[Clue]:
         else:
             yield Clue("plain ZIP", (2, 1), (2, 7))
         return
-    config = any(record.name.endswith("_weights_config.json") for record in document.records)
-    yield Clue("weights configuration", (2, 9)) if config else Clue("archive_format", (2, 8))
+    names = [document.local_name(record.name) for record in document.records]
+    if any(name.endswith("_weights_config.json") for name in names):
+        yield Clue("weights configuration", (2, 9))
+    elif any(name.startswith("data/weights/") and name.endswith(".pt") for name in names):
+        yield Clue("weights as a torch file inside", (2, 8), (2, 8))
+    else:
+        yield Clue("archive_format", (2, 8))
 
 
 def _content_clues(document: TorchDocument) -> Iterator[Clue]:
@@ -181,5 +186,6 @@ def _content_clues(document: TorchDocument) -> Iterator[Clue]:
     elif "_rebuild_tensor_v2" in names and document.kind == "torch-legacy":
         yield Clue("_rebuild_tensor_v2", (0, 4))
     judged = [pickle for pickle in document.judged_pickles() if pickle.role in ("object", "packaged")]
-    if document.kind not in SCRIPT_KINDS and any({"SHORT_BINSTRING", "BINSTRING"} & pickle.facts.opcodes.keys() for pickle in judged):
+    byte_strings = any({"SHORT_BINSTRING", "BINSTRING"} & pickle.facts.opcodes.keys() for pickle in judged)
+    if document.kind not in SCRIPT_KINDS and byte_strings:
         yield Clue("byte strings of Python 2", last=(1, 4))
