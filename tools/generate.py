@@ -19,8 +19,8 @@ from pathlib import Path
 
 from fdd import limits
 from fdd.core.rule import Rule
-from fdd.formats import installed
 from fdd.core.shapes import ListOf, Shape, Struct, json_schema
+from fdd.formats import installed
 from fdd.formats.vocabulary import PROPERTIES
 from fdd.report.xsd import report_xsd
 

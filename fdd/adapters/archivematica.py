@@ -13,19 +13,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fdd._version import __version__
-from fdd.core.finding import Level, Verdict
+from fdd.core.finding import Level
 from fdd.core.report import Report
 from fdd.core.text import printable
+from fdd.report.premis_terms import ARCHIVEMATICA_OUTCOMES
 
 PASS, PARTIAL, FAIL = "pass", "partial pass", "fail"
-OUTCOMES = {
-    Verdict.VALID: PASS,
-    Verdict.STRUCTURE_VALID: PARTIAL,
-    Verdict.WELL_FORMED_NOT_VALID: PARTIAL,
-    Verdict.NOT_WELL_FORMED: FAIL,
-    Verdict.NOT_THIS_FORMAT: FAIL,
-}
-"""Verdict -> eventOutcomeInformation (contract, section 1). An undetermined verdict has none: the command exits 1."""
 MOST_TOLD = 10
 
 
@@ -33,7 +26,7 @@ def validation_answer(report: Report) -> dict[str, str]:
     """Outcome and note for a validation command. The report must have a decided verdict."""
     assert report.verdict is not None and report.status is not None
     return {
-        "eventOutcomeInformation": OUTCOMES[report.verdict],
+        "eventOutcomeInformation": ARCHIVEMATICA_OUTCOMES[report.verdict],
         "eventOutcomeDetailNote": _note(report),
         "stdout": _findings(report),
     }

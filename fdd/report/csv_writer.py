@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from fdd.core.report import Report
-from fdd.core.text import printable
-from fdd.report import Style, Summary
 from fdd.core.shapes import Counts, Flag, Integer, ListOf, Struct, Text
+from fdd.core.text import printable
 from fdd.formats.vocabulary import PROPERTIES
+from fdd.report import Style, Summary
 
 FILE_COLUMNS = (
-    "path", "size", "kind", "format", "version", "verdict", "well_formed", "valid", "safety", "errors", "warnings", "first_finding",
-    "error",
+    "path", "size", "kind", "format", "version", "verdict", "well_formed", "valid", "safety", "errors", "warnings",
+    "first_finding", "error",
 )  # fmt: skip
 RECORD_COLUMNS = ("path", "record", "role", "offset", "length", "size", "method", "crc32", "sha256")
 FORMULA_STARTS = ("=", "+", "-", "@", "\t")

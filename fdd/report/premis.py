@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from fdd.core.report import Report
 from fdd.report.premis_events import planned_events
-from fdd.report.premis_objects import Bitstreams, file_object, originator, wanted_records
+from fdd.report.premis_objects import Bitstreams, file_object, wanted_records
 from fdd.report.premis_options import PremisOptions
 from fdd.report.premis_terms import strongest_first
 from fdd.report.premis_units import agent_id, new_event, uuid_of
@@ -49,11 +49,6 @@ class PremisBuilder:
     def _identifier(self, *parts: str) -> str:
         return uuid_of(self._base, *parts)
 
-    @property
-    def has_events(self) -> bool:
-        """Whether anything is to be told of this file."""
-        return bool(self._planned)
-
     def objects(self) -> Iterator[Element]:
         """The file, and its bitstreams."""
         yield file_object(self.report, self.options, self.file_id, self._record_ids, self._event_ids)
@@ -70,7 +65,7 @@ class PremisBuilder:
                 identifier,
                 event.kind,
                 self._moment,
-                {"program": originator({"name": "fdd"}), "version": str(self.report.tool.get("version", "")), **event.detail},
+                {"program": str(self.report.tool.get("name", "fdd")), "version": str(self.report.tool.get("version", "")), **event.detail},
                 outcome=event.outcome(self.options),
                 note=event.note,
                 extension=event.extension,

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from lxml import etree
 
-from fdd.report.premis import PREMIS
 from fdd.report.premis_terms import BASE, DIGEST_DIGITS, SCHEMES, uri_of
+from fdd.report.premis_units import PREMIS
 from fdd.report.xml_codec import XSI
 
 Element = etree._Element

@@ -78,7 +78,7 @@ class PremisWriter:
         builder = PremisBuilder(report, self._options, self._taken)
         path = report.file.get("path")
         if path is not None:
-            self._ids[path] = builder.file_id
+            self._ids[os.path.normpath(path)] = builder.file_id
         self._document.add(builder.objects(), builder.events(), report.tool)
 
     def write_set(self, facts: Mapping[str, Any]) -> None:
@@ -89,7 +89,8 @@ class PremisWriter:
 
 
 def members_of(facts: Mapping[str, Any], identifiers: Mapping[str, str]) -> list[str]:
-    """The identifiers of the files of a set, as far as they are in the document. ``identifiers``: path -> identifier."""
+    """The identifiers of the files of a set, as far as they are in the document. ``identifiers``: normal path ->
+    identifier."""
     folder = facts["root"] if facts["kind"] == "distributed-checkpoint" else os.path.dirname(str(facts["root"]))
-    paths = (os.path.join(folder, name) for name in facts["members"])
+    paths = (os.path.normpath(os.path.join(folder, name)) for name in facts["members"])
     return [identifiers[path] for path in paths if path in identifiers]

@@ -15,8 +15,8 @@ from urllib.parse import unquote_to_bytes
 from lxml import etree
 
 from fdd.core.errors import UsageError
-from fdd.core.text import percent_encode
 from fdd.core.shapes import Anything, Counts, Flag, Integer, ListOf, Number, Shape, Struct, Text, Texts, camel
+from fdd.core.text import percent_encode
 
 NAMESPACE = "urn:x-fdd:report:1.0"
 XSI = "http://www.w3.org/2001/XMLSchema-instance"

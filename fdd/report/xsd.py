@@ -16,9 +16,13 @@ _HEAD = f"""<?xml version="1.0" encoding="UTF-8"?>
   <xs:complexType name="text">
     <xs:annotation><xs:documentation>A text. With encoding="percent" it is percent-encoded UTF-8: it holds characters that
     XML cannot carry.</xs:documentation></xs:annotation>
-    <xs:simpleContent><xs:extension base="xs:string"><xs:attribute name="encoding" type="encoding"/></xs:extension></xs:simpleContent>
+    <xs:simpleContent>
+      <xs:extension base="xs:string"><xs:attribute name="encoding" type="encoding"/></xs:extension>
+    </xs:simpleContent>
   </xs:complexType>
-  <xs:simpleType name="encoding"><xs:restriction base="xs:string"><xs:enumeration value="percent"/></xs:restriction></xs:simpleType>
+  <xs:simpleType name="encoding">
+    <xs:restriction base="xs:string"><xs:enumeration value="percent"/></xs:restriction>
+  </xs:simpleType>
   <xs:complexType name="mapping">
     <xs:sequence><xs:element name="entry" minOccurs="0" maxOccurs="unbounded"><xs:complexType><xs:sequence>
       <xs:element name="key" type="text"/><xs:element name="value" type="text"/>
@@ -33,8 +37,8 @@ _HEAD = f"""<?xml version="1.0" encoding="UTF-8"?>
       <xs:element name="item" type="data"/>
     </xs:choice>
     <xs:attribute name="type" use="required"><xs:simpleType><xs:restriction base="xs:string">
-      <xs:enumeration value="object"/><xs:enumeration value="array"/><xs:enumeration value="string"/><xs:enumeration value="number"/>
-      <xs:enumeration value="integer"/><xs:enumeration value="boolean"/><xs:enumeration value="null"/>
+      <xs:enumeration value="object"/><xs:enumeration value="array"/><xs:enumeration value="string"/>
+      <xs:enumeration value="number"/><xs:enumeration value="integer"/><xs:enumeration value="boolean"/><xs:enumeration value="null"/>
     </xs:restriction></xs:simpleType></xs:attribute>
     <xs:attribute name="encoding" type="encoding"/>
   </xs:complexType>

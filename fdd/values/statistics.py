@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.unsignedinteger[Any]]
 
-PIECE_BYTES = 512 << 10
-"""What is looked at at once: several passes over it find it in the cache, and calls cost little beside it."""
+PIECE_BYTES = 1 << 20
+"""What is looked at at once: several passes over it find most of it in the cache, and calls cost little beside it."""
 INTEGER_FAMILIES = frozenset({"int", "uint", "bool", "quantized"})
 """Families whose stored integers are looked at; of quantized types these are not the numbers they stand for."""
 
@@ -127,12 +127,12 @@ class _FloatCounter:
     def found(self) -> ValueStatistics:
         kind = self._kind
         signed_least, signed_most, least, most = self._extremes
-        if most >= 0:
+        if most >= 0 and kind.signed:
             # Among negative numbers the one nearest to zero has the least pattern, signed or not.
             greatest = signed_most if signed_most >= 0 else signed_least + 2 * kind.sign
-            if not kind.signed:
-                greatest, most = most, least
             self._found.stretch(kind.decode(most if most >= kind.sign else least), kind.decode(greatest))
+        elif most >= 0:
+            self._found.stretch(kind.decode(least), kind.decode(most))
         return self._found
 
     def _extremes_of(self, numbers: Numbers) -> tuple[int, int, int, int]:

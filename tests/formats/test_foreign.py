@@ -800,7 +800,8 @@ def test_headers_in_front(front: bytes) -> None:
     facts = identify(front + LEGACY_HEAD + noise(3000))
     assert facts.kind == "unknown"
     assert facts.details["mangled"][0] | {"header": ""} == {
-        "code": "wrapped", "was": "PyTorch legacy pickle stream (torch.save before 1.6)", "content_offset": len(front), "header": ""
+        "code": "wrapped", "was": "PyTorch legacy pickle stream (torch.save before 1.6)", "content_offset": len(front),
+        "header": "",
     }  # fmt: skip
 
 

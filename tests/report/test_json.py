@@ -30,22 +30,8 @@ def test_the_schema_is_a_schema() -> None:
 
 
 def check_schema(report: Report) -> None:
-    """All of it; of long lists one entry of each shape, because looking at thousands alike takes seconds."""
-    document = json.loads(report.to_json())
-    for name in ("records", "tensors", "not_evaluated", "not_requested"):
-        if name in document:
-            document[name] = one_of_each_shape(document[name])
-    SCHEMA.validate(document)
-
-
-def one_of_each_shape(items: list[Any]) -> list[Any]:
-    return list({str(shape(item)): item for item in items}.values())
-
-
-def shape(value: Any) -> object:
-    if isinstance(value, dict):
-        return sorted((key, str(shape(item))) for key, item in value.items())
-    return [shape(item) for item in value] if isinstance(value, list) else type(value).__name__
+    """All but the outcomes of passed rules, a long list of one kind: some reports have them below."""
+    SCHEMA.validate(json.loads(report.to_json()))
 
 
 def check_round_trip(report: Report) -> None:

@@ -17,8 +17,8 @@ import fdd
 from fdd import api
 from fdd.core.report import Report
 from fdd.report import Style, Summary, new_writer
-from fdd.report.premis import PREMIS
 from fdd.report.premis_check import check
+from fdd.report.premis_units import PREMIS
 from fdd.resources import corpus_dir
 from tests.report.official_schemas import mets_schema, premis_schema
 from tests.test_corpus import MANIFEST, report_on

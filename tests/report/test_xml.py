@@ -16,8 +16,8 @@ from lxml import etree
 import fdd
 from fdd.core.errors import UsageError
 from fdd.core.report import Report
-from fdd.report import Style, Summary, new_writer
 from fdd.core.shapes import Anything, Text
+from fdd.report import Style, Summary, new_writer
 from fdd.report.xml_codec import read, tag, write
 from fdd.report.xml_writer import read_report, report_element
 from fdd.resources import corpus_dir, schema_path
