@@ -33,7 +33,7 @@ from fdd.limits import Limits
 
 if TYPE_CHECKING:
     from fdd.core.payload import Part
-    from fdd.policy.judging import Demand
+    from fdd.policy.judging import Demand, Named
     from fdd.values.collect import StatisticsCollector
 
 Source = str | bytes | bytearray | memoryview | os.PathLike[str] | BinaryIO
@@ -84,7 +84,7 @@ def validate(
     name: str | None = None,
     depth: str = "full",
     digests: Iterable[str] = DEFAULT_DIGESTS,
-    profiles: Iterable[str | Demand] = (),
+    profiles: Iterable[Named] = (),
     as_format: str | None = None,
     limits: Limits | None = None,
     stats: bool = False,
@@ -140,7 +140,7 @@ def validate_many(
     jobs: int = 1,
     depth: str = "full",
     digests: Iterable[str] = DEFAULT_DIGESTS,
-    profiles: Iterable[str | Demand] = (),
+    profiles: Iterable[Named] = (),
     as_format: str | None = None,
     limits: Limits | None = None,
     stats: bool = False,
@@ -158,7 +158,7 @@ def validate_many(
     return in_order(partial(_validate_path, request), paths, jobs)
 
 
-def load_demands(names: Iterable[str | Demand], *, limits: Limits | None = None) -> tuple[Demand, ...]:
+def load_demands(names: Iterable[Named], *, limits: Limits | None = None) -> tuple[Demand, ...]:
     """Profiles and policies, read and checked once for many calls.
 
     Raises :class:`UsageError` where there is none of that name; with a line for each fault where some are faulty.
@@ -168,7 +168,7 @@ def load_demands(names: Iterable[str | Demand], *, limits: Limits | None = None)
     return load(names, limits)
 
 
-def rejudged(report: Report, profiles: Iterable[str | Demand], *, limits: Limits | None = None) -> Report:
+def rejudged(report: Report, profiles: Iterable[Named], *, limits: Limits | None = None) -> Report:
     """A report, also one that was stored, with entries for these profiles and policies in place of those it has."""
     from fdd.policy.judging import judged
 
@@ -205,7 +205,8 @@ def report_or_error(path: str, step: Callable[[], Report]) -> Report:
 def error_report(path: str, message: str, *, internal: bool = False) -> Report:
     """The report on a path that could not be read; ``internal``: on which fdd itself failed."""
     file = {"path": safe_path(path), "name": safe_path(os.path.basename(path))}
-    return Report(tool=tool_dict(), options={}, file=file, error=valid_text(message), internal=internal)
+    run = _run(datetime.now(UTC), 0.0, 0)
+    return Report(tool=tool_dict(), options={}, file=file, run=run, error=valid_text(message), internal=internal)
 
 
 def internal_error_text(error: BaseException) -> str:
@@ -236,7 +237,7 @@ def _request(
     limits: Limits | None,
     *,
     stats: bool = False,
-    profiles: Iterable[str | Demand] = (),
+    profiles: Iterable[Named] = (),
 ) -> _Request:
     if depth not in DEPTHS:
         raise UsageError(f"unknown depth {depth!r}; known: {', '.join(DEPTHS)}")
@@ -260,13 +261,7 @@ def _on_source(source: Source, request: _Request, step: Any) -> Report:
     with _open_probe(source, request) as probe:
         report: Report = step(probe, request)
     opened = probe.source
-    run = {
-        "started": _utc(started),
-        "seconds": round(time.perf_counter() - clock, 6),
-        "bytes_read": opened.bytes_read,
-        "python": platform.python_version(),
-        "platform": f"{platform.system().lower()}-{platform.machine()}",
-    }
+    run = _run(started, time.perf_counter() - clock, opened.bytes_read)
     report = _with_run(report, run, _file_dict(opened, probe.path, probe.name))
     return rejudged(report, request.demands, limits=request.limits) if request.demands else report
 
@@ -284,6 +279,17 @@ def _open_probe(source: Source, request: _Request) -> Iterator[Probe]:
     finally:
         if isinstance(opened, FileSource):
             opened.close()
+
+
+def _run(started: datetime, seconds: float, bytes_read: int) -> dict[str, Any]:
+    """What concerns the run and not the bytes."""
+    return {
+        "started": _utc(started),
+        "seconds": round(seconds, 6),
+        "bytes_read": bytes_read,
+        "python": platform.python_version(),
+        "platform": f"{platform.system().lower()}-{platform.machine()}",
+    }
 
 
 def _with_run(report: Report, run: dict[str, Any], file: dict[str, Any]) -> Report:

@@ -18,10 +18,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from fdd import limits
+from fdd.core.profile import Profile
 from fdd.core.rule import Rule
 from fdd.core.shapes import ListOf, Shape, Struct, json_schema
 from fdd.formats import installed
 from fdd.formats.vocabulary import PROPERTIES
+from fdd.policy.explain import demands_of
+from fdd.policy.load import load, shipped
 from fdd.report.xsd import report_xsd
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -139,6 +142,43 @@ def vocabulary_page() -> Mapping[str, str]:
     return {"docs/properties.md": "\n".join(lines) + "\n"}
 
 
+def profile_pages() -> Mapping[str, str]:
+    """A page for each profile that comes with fdd, and a list of them. All of it stands in the profile itself."""
+    profiles = [load(name) for name in shipped()]
+    index = ["# Profiles that come with fdd", "", NOTICE, "", "| profile | version | what it is for |", "|---|---|---|"]
+    index += [f"| [{p.name}]({p.name}.md) | {p.version} | {_cell(p.title)} |" for p in profiles]
+    index += ["", "[Profiles and policies](../profiles.md) tells how to use them and how to write your own."]
+    pages = {f"docs/profiles/{profile.name}.md": _profile_page(profile) for profile in profiles}
+    return pages | {"docs/profiles/README.md": "\n".join(index) + "\n"}
+
+
+def _profile_page(profile: Profile) -> str:
+    lines = [f"# {profile.title}", "", NOTICE, "", f"Profile `{profile.name}`, version {profile.version}."]
+    if profile.ancestors:
+        lines[-1] += f" It extends {', '.join(f'[{name}]({name}.md)' for name, *_ in profile.ancestors)}."
+    lines += ["", profile.description, "", "## What it demands", ""]
+    demands = list(demands_of(profile))
+    stated = any(statement for _, _, statement, _ in demands)
+    lines += ["| statement | test | where it fails | note |", "|---|---|---|---|"] if stated else ["| test | why |", "|---|---|"]
+    for sentence, reason, statement, note in demands:
+        cells = (statement, _linked(sentence), reason, note) if stated else (_linked(sentence), " ".join((reason, note)).strip())
+        lines.append(f"| {' | '.join(_cell(cell) for cell in cells)} |")
+    if profile.untestable:
+        lines += ["", "## What no test can decide", "", "| statement | why | note |", "|---|---|---|"]
+        lines += [f"| {_cell(entry.statement)} | {_cell(entry.reason)} | {_cell(entry.note)} |" for entry in profile.untestable]
+    return "\n".join(lines) + "\n"
+
+
+def _linked(sentence: str) -> str:
+    """A demand on a rule with a link to the page of the rule, and with its name where the profile has the id, or the other
+    way round; patterns of several rules stay as they are."""
+    head, _, treatment = sentence.removeprefix("rule ").partition(": ")
+    rule = next((rule for fmt in installed() for rule in fmt.catalogue if head in (rule.id, rule.name)), None)
+    if rule is None or not sentence.startswith("rule "):
+        return sentence
+    return f"rule [{rule.id}](../rules/{rule.id.rpartition('-')[0]}.md#{rule.id.lower()}) {rule.name}: {treatment}"
+
+
 def _type_word(shape: Shape) -> str:
     if isinstance(shape, ListOf):
         return f"list of {_type_word(shape.shape)}"
@@ -152,6 +192,7 @@ GENERATORS: tuple[Generator, ...] = (
     Generator(("schemas/report.schema.json",), report_schema),
     Generator(("schemas/report-1.0.xsd",), xml_schema),
     Generator(("docs/properties.md",), vocabulary_page),
+    Generator(("docs/profiles/*.md",), profile_pages),
 )
 
 

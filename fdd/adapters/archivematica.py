@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fdd._version import __version__
-from fdd.core.finding import Level
+from fdd.core.finding import Level, Verdict
 from fdd.core.report import Report
 from fdd.core.text import printable
 from fdd.report.premis_terms import ARCHIVEMATICA_OUTCOMES
 
-PASS, PARTIAL, FAIL = "pass", "partial pass", "fail"
+PASS, FAIL = "pass", "fail"
 MOST_TOLD = 10
 
 
@@ -33,16 +33,17 @@ def validation_answer(report: Report) -> dict[str, str]:
 
 
 def policy_answer(report: Report) -> dict[str, str]:
-    """Outcome and note for a policy check: pass only if the file is valid and every profile conforms."""
+    """Outcome and note for a policy check: pass only if the file conforms to every profile it was judged by; without any,
+    only if it is valid. A profile that could not be decided is not met."""
     answer = validation_answer(report)
-    failed = [profile for profile in report.profiles if not profile.get("conforms", True)]
-    if report.profiles:
-        answer["eventOutcomeInformation"] = FAIL if failed else PASS
-        names = ", ".join(str(profile.get("name")) for profile in failed or report.profiles)
-        answer["eventOutcomeDetailNote"] += f'; profiles="{"not met" if failed else "met"}: {_value(names)}"'
-        answer["stdout"] += _text("".join(f"\n{line}" for profile in failed for line in _demands(profile)))
-    elif answer["eventOutcomeInformation"] == PARTIAL:
-        answer["eventOutcomeInformation"] = FAIL
+    failed = [str(profile.get("name")) for profile in report.profiles if profile.get("conforms") is not True]
+    if not report.profiles:
+        answer["eventOutcomeInformation"] = PASS if report.verdict is Verdict.VALID else FAIL
+        return answer
+    answer["eventOutcomeInformation"] = FAIL if failed else PASS
+    met = f"not met: {', '.join(failed)}" if failed else "met"
+    answer["eventOutcomeDetailNote"] += f'; profiles="{_value(met)}"'
+    answer["stdout"] += _text("".join(f"\n{line}" for profile in report.profiles for line in _demands(profile)))
     return answer
 
 

@@ -50,9 +50,9 @@ def _answer(question: str, path: str, name: str | None, demands: Sequence[Demand
     if question == "characterize":
         from lxml import etree
 
-        from fdd.report.xml_writer import report_element
+        from fdd.report.premis_objects import technical_metadata
 
-        element = report_element(api.extract(path, name=name), brief=False)
+        element = technical_metadata(api.extract(path, name=name))
         return etree.tostring(element, encoding="utf-8", xml_declaration=True).decode("utf-8")
     report = api.validate(path, name=name, profiles=demands)
     if report.verdict is Verdict.UNDETERMINED or any(profile["conforms"] is None for profile in report.profiles):

@@ -9,11 +9,21 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TextIO
 
 from fdd.api import internal_error_text
 from fdd.cli.exits import Exit
-from fdd.cli.options import Parser, add_paths, entries, is_single, jobs_argument, jobs_for, new_parser, spooled_stdin
+from fdd.cli.options import (
+    Parser,
+    add_paths,
+    add_premis_options,
+    entries,
+    is_single,
+    jobs_argument,
+    jobs_for,
+    new_parser,
+    spooled_stdin,
+)
 from fdd.cli.output import STDIN, FileNames, make_folder, output_stream, relative_path, whole_file
 from fdd.core.digests import check_algorithms
 from fdd.core.errors import SourceError, UsageError
@@ -24,7 +34,8 @@ from fdd.fixity.create import create
 from fdd.fixity.exports import EXPORTS
 from fdd.fixity.lists import ListedFile, read_list, verify_listed
 from fdd.fixity.manifest import Manifest
-from fdd.fixity.verify import Fixity, FixityResult, verify
+from fdd.fixity.result import Fixity, FixityResult
+from fdd.fixity.verify import verify
 from fdd.limits import Limits
 
 MANIFEST_SUFFIX = ".fixity.json"
@@ -57,9 +68,10 @@ def _add_create(parser: argparse.ArgumentParser) -> None:
 def _add_verify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("manifest", metavar="MANIFEST|DIR", help="a manifest, a folder of manifests, or a checksum list")
     parser.add_argument("root", nargs="?", metavar="ROOT", help="the file, or the folder the paths start from")
-    parser.add_argument("--format", choices=("text", "json", "jsonl"), default="text")
+    parser.add_argument("--format", choices=("text", "json", "jsonl", "premis"), default="text")
     parser.add_argument("--output", metavar="FILE", help="write to FILE, whole or not at all")
     parser.add_argument("--jobs", type=jobs_argument, default=1, metavar="N", help="number of processes (0: one a core)")
+    add_premis_options(parser)
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
@@ -95,8 +107,10 @@ def _create(arguments: argparse.Namespace) -> Exit:
 
 
 def _moment(text: str | None) -> str | None:
-    if text != "now":
-        return text
+    return _now() if text == "now" else text
+
+
+def _now() -> str:
     from datetime import UTC, datetime
 
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -172,32 +186,76 @@ class _Task:
     root: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """What became of a task: ``problem`` says why the file or the manifest could not be read. ``recorded`` is what is on
+    record of the file, if that could be read; ``moment`` when the check began."""
+
+    result: FixityResult
+    problem: str | None
+    recorded: Manifest | ListedFile | None
+    moment: str
+
+    @property
+    def code(self) -> Exit:
+        """What it asks for."""
+        return Exit.UNDECIDED if self.problem is not None else Exit.GOOD if self.result.intact else Exit.BAD
+
+
 def _verify(arguments: argparse.Namespace) -> Exit:
     tasks = list(_tasks(arguments.manifest, arguments.root))
     if not tasks:
         print("fdd fixity verify: nothing to do: no manifest there", file=sys.stderr)
         return Exit.UNDECIDED
+    checks = in_order(_verify_one, tasks, arguments.jobs)
+    write = _write_premis if arguments.format == "premis" else _write_results
+    with output_stream(arguments.output) as stream:
+        return write(stream, checks, arguments)
+
+
+def _write_premis(stream: TextIO, checks: Iterator[_Checked], arguments: argparse.Namespace) -> Exit:
+    """One document with an event a file. What is not even on record can have none: it is told on standard error."""
+    from fdd.report.premis_fixity import FixityCheck, FixityWriter, Recorded
+
+    code = Exit.GOOD
+    writer = FixityWriter(stream, vars(arguments))
+    writer.begin()
+    for check in checks:
+        code = max(code, check.code)
+        if check.recorded is None:
+            print(f"fdd fixity verify: {printable(check.problem or '', 4096)}", file=sys.stderr)
+            continue
+        if isinstance(check.recorded, Manifest):
+            recorded = Recorded.of_manifest(check.recorded)
+        else:
+            recorded = Recorded.of_listed(check.recorded, os.path.basename(arguments.manifest))
+        writer.write(FixityCheck(recorded, check.result, check.moment, check.problem))
+    writer.end()
+    return code
+
+
+def _write_results(stream: TextIO, checks: Iterator[_Checked], arguments: argparse.Namespace) -> Exit:
     counts: dict[str, int] = {}
     code = Exit.GOOD
-    with output_stream(arguments.output) as stream:
-        rows: list[dict[str, object]] = []
-        for result, problem in in_order(_verify_one, tasks, arguments.jobs):
-            word = result.verdict.value if problem is None else "cannot be read"
-            counts[word] = counts.get(word, 0) + 1
-            code = max(code, Exit.UNDECIDED if problem is not None else Exit.GOOD if result.intact else Exit.BAD)
-            row = result.to_dict() | ({"error": problem} if problem is not None else {})
-            if arguments.format == "jsonl":
-                stream.write(json_text(row) + "\n")
-            elif arguments.format == "json":
-                rows.append(row)
-            else:
-                stream.writelines(line + "\n" for line in _text(result, problem))
-        summary = {"files": len(tasks), "verdicts": dict(sorted(counts.items()))}
-        if arguments.format == "json":
-            document = rows[0] if len(rows) == 1 else {"results": rows, "summary": summary}
-            stream.write(json_text(document, indent=2) + "\n")
-        elif arguments.format == "text" and len(tasks) > 1:
-            stream.write(f"{len(tasks)} files: {', '.join(f'{count} {word}' for word, count in sorted(counts.items()))}\n")
+    rows: list[dict[str, object]] = []
+    for check in checks:
+        word = check.result.verdict.value if check.problem is None else "cannot be read"
+        counts[word] = counts.get(word, 0) + 1
+        code = max(code, check.code)
+        row = check.result.to_dict() | ({"error": check.problem} if check.problem is not None else {})
+        if arguments.format == "jsonl":
+            stream.write(json_text(row) + "\n")
+        elif arguments.format == "json":
+            rows.append(row)
+        else:
+            stream.writelines(line + "\n" for line in _text(check.result, check.problem))
+    files = sum(counts.values())
+    summary = {"files": files, "verdicts": dict(sorted(counts.items()))}
+    if arguments.format == "json":
+        document = rows[0] if len(rows) == 1 else {"results": rows, "summary": summary}
+        stream.write(json_text(document, indent=2) + "\n")
+    elif arguments.format == "text" and files > 1:
+        stream.write(f"{files} files: {', '.join(f'{count} {word}' for word, count in sorted(counts.items()))}\n")
     return code
 
 
@@ -216,17 +274,19 @@ def _tasks(manifest: str, root: str | None) -> Iterator[_Task]:
     yield from (_Task(None, listed, base) for listed in read_list(manifest))
 
 
-def _verify_one(task: _Task) -> tuple[FixityResult, str | None]:
+def _verify_one(task: _Task) -> _Checked:
     name = task.manifest_path or (task.listed.path if task.listed is not None else "")
+    recorded: Manifest | ListedFile | None = task.listed
+    moment = _now()
     try:
         if task.listed is not None:
-            return verify_listed(task.listed, task.root or ""), None
+            return _Checked(verify_listed(task.listed, task.root or ""), None, recorded, moment)
         assert task.manifest_path is not None
-        manifest = _load(task.manifest_path)
+        recorded = manifest = _load(task.manifest_path)
         name = manifest.path or manifest.name
-        return verify(manifest, _place(manifest, task)), None
+        return _Checked(verify(manifest, _place(manifest, task)), None, recorded, moment)
     except (SourceError, UsageError) as error:
-        return FixityResult(Fixity.MISSING, name, 0, None, str(error)), str(error)
+        return _Checked(FixityResult(Fixity.MISSING, name, 0, None, str(error)), str(error), recorded, moment)
 
 
 def _load(path: str) -> Manifest:

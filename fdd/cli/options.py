@@ -63,20 +63,27 @@ def add_output(parser: Parser, forms: Sequence[str] = tuple(WRITERS)) -> None:
 def add_form_options(parser: argparse.ArgumentParser) -> None:
     """Options of single forms of output."""
     parser.add_argument("--csv-records", action="store_true", help="csv: a row a record instead of a row a file")
-    premis = parser.add_argument_group("PREMIS and METS")
+    premis = add_premis_options(parser)
     premis.add_argument(
         "--premis-bitstreams", choices=("auto", "none", "storages", "all"), default="auto", help="records as objects"
     )
     premis.add_argument("--premis-events", metavar="TYPES", help="event types to write, comma-separated (default: all four)")
     premis.add_argument("--premis-links", choices=("file", "all"), default="file", help="what events are linked to")
+    premis.add_argument("--premis-puid", action="store_true", help="name the ZIP container as a format too")
+    premis.add_argument("--mets-references", metavar="DIR", help="METS: PREMIS as files in DIR, referred to (E-ARK)")
+    premis.add_argument("--created", metavar="DATE", help="when the file was made, if you know it")
+
+
+def add_premis_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Options of every PREMIS document, also of one on fixity checks. Returns the group for more of them."""
+    premis = parser.add_argument_group("PREMIS and METS")
     premis.add_argument("--premis-outcomes", choices=("loc", "archivematica"), default="loc", help="vocabulary of outcomes")
     premis.add_argument(
         "--premis-identifiers", choices=("uuid5", "uuid4"), default="uuid5", help="repeatable or fresh identifiers"
     )
-    premis.add_argument("--premis-puid", action="store_true", help="name the ZIP container as a format too")
+    premis.add_argument("--premis-root", metavar="DIR", default="", help="original names are the paths below DIR")
     premis.add_argument("--premis-prefix", metavar="TEXT", default="", help="in front of original names, such as objects/")
-    premis.add_argument("--mets-references", metavar="DIR", help="METS: PREMIS as files in DIR, referred to (E-ARK)")
-    premis.add_argument("--created", metavar="DATE", help="when the file was made, if you know it")
+    return premis
 
 
 def add_judgement(parser: Parser) -> None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from fdd.api import rejudged
-from fdd.cli.convert import read_documents
+from fdd.cli.convert import Stored
 from fdd.cli.exits import Exit, exit_of
 from fdd.cli.options import add_demands, add_form_options, add_judgement, demands_of, new_parser
 from fdd.cli.output import output_stream
@@ -35,21 +35,20 @@ def run(argv: Sequence[str]) -> Exit:
     demands = demands_of(arguments)
     if not demands:
         raise UsageError("nothing to judge by: give --profile or --policy")
-    documents = [document for path in arguments.reports for document in read_documents(path)]
-    single = len(documents) == 1 and "set" not in documents[0]
+    stored = Stored(arguments.reports)
+    style = Style("validate", stored.single, arguments.verbose, arguments.brief, options=vars(arguments))
     summary, code = Summary(), Exit.GOOD
     with output_stream(arguments.output) as stream:
-        style = Style("validate", single, arguments.verbose, arguments.brief, options=vars(arguments))
         writer = new_writer(arguments.format, stream, style)
         writer.begin()
-        for document in documents:
-            if "set" in document:
-                writer.write_set(document["set"])
-                continue
-            report = rejudged(Report.from_dict(document), demands)
-            writer.write(report)
-            summary.add(report)
-            code = max(code, _exit_of(report, arguments.fail_on))
+        for report in stored.reports():
+            judged = rejudged(report, demands)
+            writer.write(judged)
+            summary.add(judged)
+            code = max(code, _exit_of(judged, arguments.fail_on))
+        for facts in stored.sets:
+            writer.write_set(facts)
+        summary.skipped = stored.skipped
         writer.end(summary)
     if summary.files == 0:
         print("fdd: nothing to do: no report in what was given", file=sys.stderr)

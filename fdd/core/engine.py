@@ -26,22 +26,25 @@ def not_applicable(rules: Iterable[Rule]) -> list[Outcome]:
 
 
 def _outcome(rule: Rule, document: Document, findings_per_rule: int) -> Outcome:
-    def outcome(state: State, reason: Reason | None = None, **more: object) -> Outcome:
-        return Outcome(rule.id, rule.axis, rule.level, state, reason, **more)  # type: ignore[arg-type]
-
+    """Every rule passes here for every file: what is settled without running it comes first, and costs next to nothing."""
     if document.kind not in rule.kinds:
-        return outcome(State.NOT_APPLICABLE)
-    inputs = [document.evidence.get(need, ABSENT) for need in rule.needs]
-    if any(given.state == "absent" for given in inputs):
-        return outcome(State.NOT_APPLICABLE)
-    if any(given.state == "not-requested" for given in inputs):
-        return outcome(State.NOT_REQUESTED)
-    withheld = next((given for given in inputs if given.state == "withheld"), None)
-    if withheld is not None:
-        return outcome(State.NOT_EVALUATED, withheld.reason, by="|".join(withheld.by) or None, detail=withheld.detail)
+        return Outcome(rule.id, rule.axis, rule.level, State.NOT_APPLICABLE)
+    wanting = {
+        given.state: given for need in reversed(rule.needs) if (given := document.evidence.get(need, ABSENT)).state != "complete"
+    }
+    if "absent" in wanting:
+        return Outcome(rule.id, rule.axis, rule.level, State.NOT_APPLICABLE)
+    if "not-requested" in wanting:
+        return Outcome(rule.id, rule.axis, rule.level, State.NOT_REQUESTED)
+    if "withheld" in wanting:
+        return _not_evaluated(rule, wanting["withheld"])
+    return _run(rule, document, findings_per_rule, wanting.get("partial"))
+
+
+def _run(rule: Rule, document: Document, findings_per_rule: int, stopped: Evidence | None) -> Outcome:
+    """Run a rule; ``stopped`` says why its input ends early, None where it does not."""
     violations: list[Violation] = []
     findings: tuple[Finding, ...] = ()
-    stopped = next((given for given in inputs if given.state == "partial"), None)
     try:
         try:
             violations.extend(rule.check(document))
@@ -55,10 +58,15 @@ def _outcome(rule: Rule, document: Document, findings_per_rule: int) -> Outcome:
     except Exception as error:  # noqa: BLE001  (a fault of one rule must not hide what the others find)
         stopped = Evidence("partial", Reason.CRASH, detail=f"{type(error).__name__}: {error}")
     if findings:
-        return outcome(State.FAILED, findings=findings)
+        return Outcome(rule.id, rule.axis, rule.level, State.FAILED, findings=findings)
     if stopped is not None:
-        return outcome(State.NOT_EVALUATED, stopped.reason, by="|".join(stopped.by) or None, detail=stopped.detail)
-    return outcome(State.PASSED)
+        return _not_evaluated(rule, stopped)
+    return Outcome(rule.id, rule.axis, rule.level, State.PASSED)
+
+
+def _not_evaluated(rule: Rule, why: Evidence) -> Outcome:
+    by = "|".join(why.by) or None
+    return Outcome(rule.id, rule.axis, rule.level, State.NOT_EVALUATED, why.reason, by, why.detail)
 
 
 def _findings(rule: Rule, violations: list[Violation], most: int) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -154,7 +155,8 @@ def decide(
     complete = not any(outcome.state is State.NOT_EVALUATED for outcome in outcomes)
     verdict, well_formed, valid = _verdict(outcomes, depth) if judged else (Verdict.NOT_THIS_FORMAT, None, None)
     safety = _safety(outcomes, followed) if has_code else None
-    findings = [finding for outcome in outcomes for finding in outcome.findings]
+    levels = Counter(finding.level for outcome in outcomes for finding in outcome.findings)
+    states = Counter(outcome.state for outcome in outcomes)
     return Status(
         verdict=verdict,
         well_formed=well_formed,
@@ -163,8 +165,8 @@ def decide(
         complete=complete,
         safety=safety,
         safety_basis=safety_basis if safety is not None else None,
-        counts={level.value: sum(finding.level is level for finding in findings) for level in Level},
-        rules={state.value.replace("-", "_"): sum(outcome.state is state for outcome in outcomes) for state in State},
+        counts={level.value: levels[level] for level in Level},
+        rules={state.value.replace("-", "_"): states[state] for state in State},
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from fdd.fixity.create import create
 from fdd.fixity.manifest import Manifest
-from fdd.fixity.verify import FixityResult, verify
+from fdd.fixity.result import Fixity, FixityResult
+from fdd.fixity.verify import verify
 
-__all__ = ["FixityResult", "Manifest", "create", "verify"]
+__all__ = ["Fixity", "FixityResult", "Manifest", "create", "verify"]

@@ -8,6 +8,16 @@ from fdd.core.digests import crc32_function
 BLOCK_BYTES = 4 << 20
 BLOCKS_FROM = 32 << 20
 """Segments from this size on get blocks: a manifest of a 10 GB tensor grows by 25 KB."""
+LONE_BLOCK_BYTES = 4 << 10
+LONE_BLOCKS = 64
+"""A file that is one segment gets about so many blocks, however small: nothing else could tell where it was hurt."""
+
+
+def block_size(length: int, *, alone: bool) -> int | None:
+    """The size of the blocks that a segment of ``length`` bytes gets, None for none. ``alone``: it is the whole file."""
+    if alone and length > LONE_BLOCK_BYTES:
+        return min(BLOCK_BYTES, max(LONE_BLOCK_BYTES, 1 << (length // LONE_BLOCKS).bit_length()))
+    return BLOCK_BYTES if length >= BLOCKS_FROM else None
 
 
 class BlockTap:

@@ -15,7 +15,7 @@ from fdd.core.payload import Part, read_payload
 from fdd.core.source import FileSource, open_source
 from fdd.core.span import Span
 from fdd.core.text import valid_text
-from fdd.fixity.blocks import BLOCK_BYTES, BLOCKS_FROM, BlockTap
+from fdd.fixity.blocks import BlockTap, block_size
 from fdd.fixity.manifest import Blocks, Manifest, SegmentEntry, TensorEntry
 from fdd.formats.content import Content, ContentReader
 from fdd.formats.opening import open_by_kind
@@ -86,7 +86,8 @@ def digest_segments(
     probe: Probe, segments: list[Segment], algorithms: tuple[str, ...]
 ) -> tuple[dict[str, str], list[SegmentEntry]]:
     """Read the file once: digests of the whole, and an entry for each segment."""
-    taps = [BlockTap(BLOCK_BYTES) if segment.span.length >= BLOCKS_FROM else None for segment in segments]
+    sizes = [block_size(segment.span.length, alone=len(segments) == 1) for segment in segments]
+    taps = [BlockTap(size) if size is not None else None for size in sizes]
     parts = [
         Part(segment.span, algorithms=algorithms[:1], taps=(tap,) if tap is not None else ())
         for segment, tap in zip(segments, taps, strict=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fdd.core.errors import UsageError
 from fdd.core.payload import read_payload
 from fdd.core.source import FileSource
-from fdd.fixity.verify import Fixity, FixityResult
+from fdd.fixity.result import Fixity, FixityResult
 
 _GNU_LINE = re.compile(r"(?P<escaped>\\?)(?P<digest>[0-9A-Fa-f]{32,128}) [ *]?(?P<path>.+)")
 _BSD_LINE = re.compile(r"(?P<algorithm>[A-Za-z0-9-]+) \((?P<path>.+)\) = (?P<digest>[0-9A-Fa-f]{32,128})")

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from fdd.core.model import Record
 from fdd.core.payload import Part, read_payload
 from fdd.core.source import ByteSource
 from fdd.fixity.manifest import Manifest
@@ -15,7 +17,7 @@ from fdd.limits import Limits
 
 
 class FoundPart(NamedTuple):
-    """A record of the file as it is now."""
+    """A part of the file as it is now. ``record`` is the name it goes by, None where the container leads to none there."""
 
     record: str | None
     offset: int
@@ -23,10 +25,16 @@ class FoundPart(NamedTuple):
 
 @dataclass(slots=True)
 class PartsNow:
-    """All records of the file as it is now, by their digests. ``orderly``: the container can be read by its directory."""
+    """All records of the file as it is now.
+
+    ``orderly``: the container can be read by its directory. ``sound``: whether the checksums inside the file fit its
+    records; None where some have none.
+    """
 
     kind: str
     orderly: bool
+    sound: bool | None
+    records: list[FoundPart]
     by_digest: dict[tuple[str, ...], list[FoundPart]]
 
 
@@ -34,20 +42,38 @@ def find_parts(manifest: Manifest, source: ByteSource, limits: Limits) -> PartsN
     """Open the file and digest its records: as stored, and of deflated ones what they inflate to."""
     probe = make_probe(source, name=manifest.name, path=None, limits=limits, depth="structure")
     identification, fmt, document = open_by_kind(probe)
-    by_digest: dict[tuple[str, ...], list[FoundPart]] = {}
     if fmt is None:
-        return PartsNow(identification.kind, False, by_digest)
+        return PartsNow(identification.kind, False, None, [], {})
     algorithms = next((tuple(segment.digests) for segment in manifest.segments if segment.digests), ())
-    rows: list[tuple[FoundPart, Part]] = []
+    rows: list[tuple[Record, FoundPart, Part]] = []
     for record in fmt.stored_parts(document):
         if record.span is None:
             continue
         found = FoundPart(record.name, record.span.offset)
-        rows.append((found, Part(record.span, algorithms=algorithms)))
-        if record.method == "deflated":
-            rows.append((found, Part(record.span, deflated=True, algorithms=algorithms)))
-    read_payload(source, [part for _, part in rows])
-    for found, part in rows:
+        deflated = record.method == "deflated"
+        for inflate in (False, True) if deflated else (False,):
+            rows.append((record, found, Part(record.span, deflated=inflate, algorithms=algorithms)))
+    read_payload(source, [part for _, _, part in rows])
+    by_digest: dict[tuple[str, ...], list[FoundPart]] = {}
+    for _, found, part in rows:
         if part.fault is None:
             by_digest.setdefault(tuple(part.digests[name] for name in algorithms), []).append(found)
-    return PartsNow(identification.kind, fmt.is_orderly(document), by_digest)
+    checked = ((record, part) for record, _, part in rows if part.deflated or record.method == "stored")
+    records = [FoundPart(record.name, part.span.offset) for record, _, part in rows if not part.deflated]
+    return PartsNow(identification.kind, fmt.is_orderly(document), _sound(checked), records, by_digest)
+
+
+def _sound(checked: Iterable[tuple[Record, Part]]) -> bool | None:
+    """A checksum of 0 on bytes is one that was left out."""
+    sound: bool | None = None
+    unknown = False
+    for record, part in checked:
+        if not part.size:
+            continue
+        if not record.crc32:
+            unknown = True
+        elif part.fault is not None or part.crc32 != record.crc32:
+            return False
+        else:
+            sound = True
+    return None if unknown else sound

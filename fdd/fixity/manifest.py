@@ -4,12 +4,18 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from fdd.core.digests import check_algorithms
 from fdd.core.errors import UsageError
 from fdd.core.span import Span
+from fdd.limits import Limits
+
+if TYPE_CHECKING:
+    from fdd.fixity.result import FixityResult
 
 MANIFEST_VERSION = "1.0"
 
@@ -105,14 +111,35 @@ class Manifest:
             manifest = _from_dict(document)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise UsageError(f"not a fixity manifest: {type(error).__name__}: {error}") from error
-        position = 0
-        for segment in manifest.segments:
-            if segment.span.offset != position or segment.span.length < 0:
-                raise UsageError(f"not a whole fixity manifest: the segments leave a gap or overlap at {position}")
-            position = segment.span.end
-        if position != manifest.size:
-            raise UsageError(f"not a whole fixity manifest: the segments cover {position} of {manifest.size} bytes")
+        _check(manifest)
         return manifest
+
+    def verify(self, source: str | bytes | os.PathLike[str] | BinaryIO, *, limits: Limits | None = None) -> FixityResult:
+        """See :func:`fdd.fixity.verify.verify`."""
+        from fdd.fixity.verify import verify
+
+        return verify(self, source, limits=limits)
+
+
+def _check(manifest: Manifest) -> None:
+    """Make sure that the manifest says something of every byte. Raises :class:`UsageError` where it does not."""
+    position = 0
+    for segment in manifest.segments:
+        if segment.span.offset != position or segment.span.length < 0:
+            raise UsageError(f"not a whole fixity manifest: the segments leave a gap or overlap at {position}")
+        position = segment.span.end
+        if set(segment.digests) != set(manifest.segments[0].digests) or (segment.span.length and not segment.digests):
+            raise UsageError(
+                f"not a whole fixity manifest: the digests of the segment at {segment.span.offset} are not those of all"
+            )
+        blocks = segment.blocks
+        if blocks is not None and (blocks.size < 1 or len(blocks.crc32) != -(-segment.span.length // blocks.size)):
+            raise UsageError(f"not a whole fixity manifest: the blocks of the segment at {segment.span.offset} do not cover it")
+    if position != manifest.size:
+        raise UsageError(f"not a whole fixity manifest: the segments cover {position} of {manifest.size} bytes")
+    if not manifest.digests:
+        raise UsageError("not a whole fixity manifest: the file has no digest")
+    check_algorithms([*manifest.digests, *(manifest.segments[0].digests if manifest.segments else ())])
 
 
 def _segment_dict(segment: SegmentEntry) -> dict[str, Any]:
@@ -143,7 +170,7 @@ def _tensor_dict(tensor: TensorEntry) -> dict[str, Any]:
 
 
 def _from_dict(document: Mapping[str, Any]) -> Manifest:
-    if document["manifest_version"].split(".")[0] != MANIFEST_VERSION.split(".")[0]:
+    if document["manifest_version"].partition(".")[0] != MANIFEST_VERSION.partition(".")[0]:
         raise ValueError(f"manifest version {document['manifest_version']}")
     file = document["file"]
     content = document.get("content_digest")

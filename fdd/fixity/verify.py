@@ -9,94 +9,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-from fdd.core.payload import Part, read_payload
+from fdd.core.payload import read_payload
 from fdd.core.source import ByteSource, FileSource, open_source
 from fdd.core.span import Span
-from fdd.fixity.blocks import BlockTap
+from fdd.fixity.explain import FORMLESS, explain_content
 from fdd.fixity.located import FoundPart, PartsNow, find_parts
-from fdd.fixity.manifest import Manifest, SegmentEntry
+from fdd.fixity.looks import Look, bad_blocks, look_at, named
+from fdd.fixity.manifest import Manifest
+from fdd.fixity.result import BadSegment, Fixity, FixityResult
 from fdd.limits import Limits
 
+__all__ = ["Fixity", "FixityResult", "verify"]
 
-class Fixity(StrEnum):
-    """What became of the file."""
-
-    INTACT = "intact"
-    DAMAGED = "damaged"
-    TRUNCATED = "truncated"
-    EXTENDED = "extended"
-    SHIFTED = "shifted"
-    REPACKAGED = "repackaged"
-    REPLACED = "replaced"
-    MISSING = "missing"
-
-
-@dataclass(frozen=True, slots=True)
-class BadSegment:
-    """A segment whose bytes are not as recorded. ``bad_blocks`` are the spans of the first and last block that differ,
-    ``found_at`` the offset where its recorded bytes lie now, if they were found."""
-
-    kind: str
-    span: Span
-    record: str | None
-    tensors: tuple[str, ...]
-    bad_blocks: tuple[Span, Span] | None = None
-    found_at: int | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        entry: dict[str, Any] = {"kind": self.kind, "offset": self.span.offset, "length": self.span.length}
-        if self.record is not None:
-            entry["record"] = self.record
-        if self.tensors:
-            entry["tensors"] = list(self.tensors)
-        if self.bad_blocks is not None:
-            first, last = self.bad_blocks
-            entry["first_bad_block"] = {"offset": first.offset, "length": first.length}
-            entry["last_bad_block"] = {"offset": last.offset, "length": last.length}
-        if self.found_at is not None:
-            entry["found_at"] = self.found_at
-        return entry
-
-
-@dataclass(frozen=True, slots=True)
-class FixityResult:
-    """The outcome for one file. ``detail`` is a sentence; ``shift`` the bytes inserted (positive) or lost (negative)."""
-
-    verdict: Fixity
-    name: str
-    expected_size: int
-    size: int | None
-    detail: str
-    bad: tuple[BadSegment, ...] = ()
-    shift: int = 0
-
-    @property
-    def intact(self) -> bool:
-        """Whether every byte is as recorded."""
-        return self.verdict is Fixity.INTACT
-
-    @property
-    def tensors(self) -> tuple[str, ...]:
-        """Names of all tensors that look at damaged bytes."""
-        return tuple(dict.fromkeys(name for segment in self.bad for name in segment.tensors))
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        return {
-            "name": self.name,
-            "verdict": self.verdict.value,
-            "detail": self.detail,
-            "expected_size": self.expected_size,
-            "size": self.size,
-            "shift": self.shift,
-            "segments": [segment.to_dict() for segment in self.bad],
-            "tensors": list(self.tensors),
-        }
+UNTELLING = FORMLESS - {"zeros"}
+"""Kinds that the first bytes of a file of another kind may look like."""
+LEAST_WITNESS = 8
+"""Bytes behind a loss that tell it from a cut: fewer, and zeros, may be at the end of a file by chance."""
 
 
 def verify(
@@ -117,25 +47,6 @@ def verify(
     return result
 
 
-@dataclass(slots=True)
-class _Look:
-    """A segment looked for at a place."""
-
-    segment: SegmentEntry
-    part: Part
-    tap: BlockTap | None
-
-    @property
-    def matches(self) -> bool:
-        return self.part.size == self.segment.span.length and all(
-            self.part.digests.get(name) == value for name, value in self.segment.digests.items()
-        )
-
-
-LEAST_TELLING = 16
-"""Bytes of a record that tells one file from another: the small ones (version, byte order) are alike in all."""
-
-
 class _Comparison:
     """One file against one manifest."""
 
@@ -144,169 +55,141 @@ class _Comparison:
         self._source = source
         self._limits = limits
         self._delta = source.size - manifest.size
+        self._now: PartsNow | None = None
 
     def run(self) -> FixityResult:
         here, moved, whole = self._read()
-        same_size = self._delta == 0
-        if same_size and whole == dict(self._manifest.digests) and all(look.matches for look in here):
-            return self._result(Fixity.INTACT, f"all {self._manifest.size} bytes are as recorded")
         bad = [look for look in here if not look.matches]
-        if not bad and same_size:
-            # The parts are right and the whole is not: one of the two was recorded wrongly or tampered with.
-            return self._result(Fixity.DAMAGED, "every part is as recorded, but the digest of the whole file is another")
-        if not same_size:
-            found = self._explain_size(here, moved, bad)
-            if found is not None:
-                return found
-        return self._explain_content(here, bad)
+        if self._delta == 0:
+            if not bad and whole == dict(self._manifest.digests):
+                return self._result(Fixity.INTACT, f"all {self._manifest.size} bytes are as recorded")
+            if not bad:
+                # The parts are right and the whole is not: one of the two was recorded wrongly or tampered with.
+                return self._result(Fixity.DAMAGED, "every part is as recorded, but the digest of the whole file is another")
+        found = (
+            self._extended(bad)
+            or self._shifted(here, moved, least=LEAST_WITNESS)
+            or self._truncated(here, bad)
+            or self._shifted(here, moved, least=0)
+        )
+        if found is None and len(here) == 1:
+            found = self._single(here[0], moved)
+        if found is not None:
+            return found
+        verdict, detail, named_as_bad, places = explain_content(self._manifest, self._source, self._parts_now(), here)
+        return self._result(verdict, detail, named_as_bad, places, shift=self._delta)
 
-    def _read(self) -> tuple[list[_Look], list[_Look], dict[str, str]]:
+    def _parts_now(self) -> PartsNow:
+        if self._now is None:
+            self._now = find_parts(self._manifest, self._source, self._limits)
+        return self._now
+
+    def _read(self) -> tuple[list[Look], list[Look], dict[str, str]]:
         """One read: every segment where it was, and where the change of size would have moved it."""
-        here = [self._look(segment, 0) for segment in self._manifest.segments]
-        moved = [self._look(segment, self._delta) for segment in self._manifest.segments] if self._delta else []
+        here = [look_at(segment, 0) for segment in self._manifest.segments]
+        moved = [look_at(segment, self._delta) for segment in self._manifest.segments] if self._delta else []
         algorithms = tuple(self._manifest.digests) if not self._delta else ()
         parts = [look.part for look in here + moved if look.part.span.offset >= 0]
         return here, moved, read_payload(self._source, parts, algorithms)
 
-    def _look(self, segment: SegmentEntry, shift: int) -> _Look:
-        tap = BlockTap(segment.blocks.size) if segment.blocks is not None and not shift else None
-        span = Span(segment.span.offset + shift, segment.span.length)
-        return _Look(segment, Part(span, algorithms=tuple(segment.digests), taps=(tap,) if tap is not None else ()), tap)
-
-    def _explain_size(self, here: list[_Look], moved: list[_Look], bad: list[_Look]) -> FixityResult | None:
-        manifest, size = self._manifest, self._source.size
-        if self._delta > 0 and not bad:
-            return self._result(
-                Fixity.EXTENDED, f"all {manifest.size} bytes are as recorded, and {self._delta} bytes follow them"
-            )
-        if self._delta < 0 and all(look.segment.span.end > size for look in bad):
-            lost = [look for look in bad if look.segment.kind == "data"]
-            detail = f"the file ends {-self._delta} bytes early; {len(lost)} records are cut or gone"
-            return self._result(Fixity.TRUNCATED, detail, bad)
-        last_here = next((index for index, look in enumerate(here) if not look.matches and look.segment.span.length), len(here))
-        behind = [look for look in moved[last_here:] if look.segment.span.length]
-        first_moved = next((index for index, look in enumerate(behind) if look.matches), None)
-        if first_moved is None and len(behind) == 1:
-            first_moved = 1  # the change lies in the last part: nothing behind it can bear witness
-        if first_moved is None or not all(look.matches for look in behind[first_moved:]):
+    def _extended(self, bad: list[Look]) -> FixityResult | None:
+        if self._delta <= 0 or bad:
             return None
-        broken = behind[:first_moved]
-        word = "inserted" if self._delta > 0 else "lost"
-        where = here[last_here].segment
-        detail = (
-            f"{abs(self._delta)} bytes were {word} in or in front of {_named(where)}; everything behind lies"
-            f" {abs(self._delta)} bytes {'later' if self._delta > 0 else 'earlier'}"
-        )
-        return self._result(Fixity.SHIFTED, detail, broken, shift=self._delta)
+        detail = f"all {self._manifest.size} bytes are as recorded, and {self._delta} bytes follow them"
+        return self._result(Fixity.EXTENDED, detail)
 
-    def _explain_content(self, here: list[_Look], bad: list[_Look]) -> FixityResult:
-        """The file is another or its parts lie elsewhere: open it and look for the recorded parts by their digests."""
-        now = find_parts(self._manifest, self._source, self._limits)
-        data = [look for look in here if look.segment.kind == "data" and look.segment.span.length]
-        places = _assign(data, now)
-        lost = [look for look in data if not look.matches and id(look) not in places]
-        if data and not lost and places:
-            at_home = all(look.matches or places[id(look)].record == look.segment.record for look in data)
-            if at_home and now.orderly:
-                detail = "all records hold the bytes they held, in a container that was written anew"
-                return self._result(Fixity.REPACKAGED, detail, [look for look in data if not look.matches], places)
-            return self._result(Fixity.SHIFTED, _moved_detail(data, places), bad, places, shift=self._delta)
-        telling = [look for look in data if look.segment.span.length >= LEAST_TELLING]
-        gone = [look for look in telling if not look.matches and id(look) not in places]
-        other_kind = now.kind != self._manifest.format.get("kind", now.kind)
-        if telling and (len(gone) == len(telling) and len(telling) > 1 or (other_kind and 2 * len(gone) > len(telling))):
-            detail = f"no record of weight holds the bytes it held: this is another file (it looks like {now.kind})"
-            return self._result(Fixity.REPLACED, detail, bad)
-        records = sorted({look.segment.record for look in bad if look.segment.record is not None})
-        detail = f"{len(bad)} parts are not as recorded" + (f", first {_named(bad[0].segment)}" if bad else "")
-        if self._delta:
-            detail += f"; the size changed by {self._delta} bytes"
-        if len(records) > 1:
-            detail += f"; {len(records)} records are concerned"
-        return self._result(Fixity.DAMAGED, detail, bad, places, shift=self._delta)
+    def _truncated(self, here: list[Look], bad: list[Look]) -> FixityResult | None:
+        """The file ends early, and nothing that is still there contradicts."""
+        size = self._source.size
+        if self._delta >= 0 or not all(look.segment.span.end > size for look in bad):
+            return None
+        cut = next(look for look in bad if look.segment.span.length)
+        good = cut.good_blocks()
+        whole_blocks = sum(cut.block(index).end <= size for index in range(len(good)))
+        if not all(good[:whole_blocks]):
+            return None
+        witnesses = whole_blocks or any(look.matches and look.segment.span.length for look in here)
+        certain = witnesses or size == 0
+        if not certain and self._parts_now().kind not in UNTELLING | {self._manifest.format.get("kind")}:
+            return None
+        lost = sum(look.is_data for look in bad)
+        detail = f"the file ends {-self._delta} bytes early; {lost} records are cut or gone"
+        if not certain:
+            detail += "; too little is left to tell whether these are its first bytes"
+        return self._result(Fixity.TRUNCATED, detail, bad)
+
+    def _shifted(self, here: list[Look], moved: list[Look], *, least: int) -> FixityResult | None:
+        """Bytes were inserted or lost in one place: all in front of it is in place, all behind lies that much further.
+
+        Of a loss, ``least`` bytes other than zeros have to bear witness.
+        """
+        if not self._delta:
+            return None
+        filled = [index for index, look in enumerate(here) if look.segment.span.length]
+        first = next((index for index in filled if not here[index].matches), None)
+        if first is None:
+            return None
+        behind = [index for index in filled if index >= first]
+        last = max((index for index in behind if not moved[index].matches), default=None)
+        broken = [index for index in behind if last is not None and index <= last]
+        witnesses = [moved[index].part for index in behind[len(broken) :]]
+        if self._delta < 0 and (not witnesses or sum(part.size for part in witnesses if not part.all_zero) < least):
+            return None
+        if self._delta > 0 and not witnesses and (len(behind) > 1 or len(filled) == 1):
+            return None  # an insertion into the last part has all others in front of it as witnesses
+        return self._shift_result(here, moved, first, broken)
+
+    def _shift_result(self, here: list[Look], moved: list[Look], first: int, broken: list[int]) -> FixityResult:
+        segment = here[first].segment
+        count, later = abs(self._delta), self._delta > 0
+        place = "in" if broken else "in front of"
+        detail = (
+            f"{count} bytes were {'inserted' if later else 'lost'} {place} {named(segment)}; everything behind lies"
+            f" {count} bytes {'later' if later else 'earlier'}"
+        )
+        bad = []
+        for index in broken:
+            blocks = bad_blocks(here[index], moved[index])
+            bad.append(self._bad(here[index], None, blocks))
+        start = here[broken[-1]].segment.span.end if broken else segment.span.offset
+        return FixityResult(
+            Fixity.SHIFTED, self._manifest.name, self._manifest.size, self._source.size, detail, tuple(bad), self._delta, start
+        )
+
+    def _single(self, look: Look, moved: list[Look]) -> FixityResult | None:
+        """A file recorded as one part: only its blocks can tell what became of it."""
+        good = look.good_blocks()
+        behind = moved[0].good_blocks() if moved else good
+        if self._delta and good and (good[0] or behind[-1]):
+            return self._shift_result([look], moved, 0, [0])
+        kind = self._parts_now().kind
+        if kind == "zeros":
+            return self._result(Fixity.DAMAGED, "the file holds nothing but zeros", [look])
+        other = kind not in UNTELLING | {self._manifest.format.get("kind")}
+        if (len(good) > 1 or self._delta) and not any(good) and (other or (not self._delta and len(good) > 1)):
+            detail = f"no part of the file holds the bytes it held: this is another file (it looks like {kind})"
+            return self._result(Fixity.REPLACED, detail, [look])
+        detail = "its bytes are not as recorded" + (f"; the size changed by {self._delta} bytes" if self._delta else "")
+        return self._result(Fixity.DAMAGED, detail, [look], shift=self._delta)
 
     def _result(
         self,
         verdict: Fixity,
         detail: str,
-        bad: Iterable[_Look] = (),
-        places: Mapping[int, FoundPart] | None = None,
+        bad: Iterable[Look] = (),
+        places: Mapping[Look, FoundPart] | None = None,
         *,
         shift: int = 0,
     ) -> FixityResult:
-        segments = tuple(self._bad(look, (places or {}).get(id(look))) for look in bad)
+        segments = tuple(self._bad(look, (places or {}).get(look), bad_blocks(look)) for look in bad)
         return FixityResult(verdict, self._manifest.name, self._manifest.size, self._source.size, detail, segments, shift)
 
-    def _bad(self, look: _Look, place: FoundPart | None) -> BadSegment:
+    def _bad(self, look: Look, place: FoundPart | None, blocks: tuple[Span, Span] | None) -> BadSegment:
         segment = look.segment
-        blocks = _bad_blocks(look)
         hurt = Span(blocks[0].offset, blocks[1].end - blocks[0].offset) if blocks is not None else segment.span
         # Bytes that lie elsewhere under their own name are not lost; under another name they are as good as lost.
         safe = place is not None and place.record == segment.record
-        tensors = tuple(self._manifest.tensors_at(hurt)) if segment.kind == "data" and not safe else ()
+        tensors = tuple(self._manifest.tensors_at(hurt)) if look.is_data and not safe else ()
         return BadSegment(
             segment.kind, segment.span, segment.record, tensors, blocks, place.offset if place is not None else None
         )
-
-
-def _assign(data: list[_Look], now: PartsNow) -> dict[int, FoundPart]:
-    """Give each recorded part that is not in its place one part of the same bytes, of its own name if there is one.
-
-    Each part of the file is given away once: two records of equal bytes need two parts.
-    """
-    free = {key: list(parts) for key, parts in now.by_digest.items()}
-    for look in data:
-        if look.matches:
-            _take(free, look, same_name=True)
-    places: dict[int, FoundPart] = {}
-    for same_name in (True, False):
-        for look in data:
-            if not look.matches and id(look) not in places:
-                part = _take(free, look, same_name=same_name)
-                if part is not None:
-                    places[id(look)] = part
-    return places
-
-
-def _take(free: dict[tuple[str, ...], list[FoundPart]], look: _Look, *, same_name: bool) -> FoundPart | None:
-    for key in (_key(look.segment.digests), _key(look.segment.inflated or {})):
-        for part in free.get(key, ()) if key else ():
-            if not same_name or part.record == look.segment.record:
-                free[key].remove(part)
-                return part
-    return None
-
-
-def _moved_detail(data: list[_Look], places: Mapping[int, FoundPart]) -> str:
-    strange = [look for look in data if id(look) in places and places[id(look)].record != look.segment.record]
-    moved = sum(id(look) in places for look in data)
-    if strange:
-        names = ", ".join(str(look.segment.record) for look in strange[:4])
-        return f"{len(strange)} records hold the bytes of other records ({names})"
-    return f"{moved} records lie at other places than recorded, with the bytes they had"
-
-
-def _key(digests: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(digests.values())
-
-
-def _named(segment: SegmentEntry) -> str:
-    owner = f" of record {segment.record}" if segment.record is not None else ""
-    return f"the {segment.kind} part{owner} at {segment.span.offset}"
-
-
-def _bad_blocks(look: _Look) -> tuple[Span, Span] | None:
-    """The first and last block that differ; None where the segment has no blocks."""
-    blocks = look.segment.blocks
-    if blocks is None or look.tap is None:
-        return None
-    values = look.tap.values
-    wrong = [index for index, value in enumerate(blocks.crc32) if index >= len(values) or values[index] != value]
-    if not wrong:
-        return None
-    return _block(look.segment.span, blocks.size, wrong[0]), _block(look.segment.span, blocks.size, wrong[-1])
-
-
-def _block(span: Span, size: int, index: int) -> Span:
-    start = span.offset + index * size
-    return Span(start, min(size, span.end - start))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from fdd.policy.schematron import Policy
 
 Demand: TypeAlias = "Profile | Policy"
+Named: TypeAlias = "str | os.PathLike[str] | Demand"
+"""A name or file, or what was loaded from one."""
 POLICY_SUFFIX = ".sch"
 
 
@@ -35,13 +38,14 @@ def load_demand(name: str, limits: Limits | None = None) -> Demand:
     return policy
 
 
-def load_demands(names: Iterable[str | Demand], limits: Limits | None = None) -> tuple[Demand, ...]:
+def load_demands(names: Iterable[Named], limits: Limits | None = None) -> tuple[Demand, ...]:
     """Load all that is named; what is loaded already is passed on. Raises one error with the faults of all of them."""
     demands: dict[Demand, None] = {}
     faults: list[Fault] = []
     for name in names:
         try:
-            demands[load_demand(name, limits) if isinstance(name, str) else name] = None
+            demand = load_demand(os.fspath(name), limits) if isinstance(name, (str, os.PathLike)) else name
+            demands[demand] = None
         except DemandError as error:
             faults += error.faults
     if faults:

@@ -18,6 +18,7 @@ from lxml import etree
 
 from fdd.core.errors import UsageError
 from fdd.core.finding import Level
+from fdd.core.text import valid_text
 from fdd.policy.expressions import pattern_problems, problems_of
 from fdd.policy.faults import DemandError, Fault, read_bytes
 
@@ -79,8 +80,9 @@ def read_policy(path: str) -> Policy:
     faults = [Fault(path, line, message) for line, message in _problems(root)]
     if faults:
         raise DemandError(faults)
+    root.set("queryBinding", BINDINGS[0])  # as the compiler spells it
     return Policy(
-        name=file.name.removesuffix(SUFFIX),
+        name=valid_text(file.name.removesuffix(SUFFIX)),
         version=root.get("schemaVersion", ""),
         title=" ".join((root.findtext(_tag("title")) or "").split()),
         sha256=hashlib.sha256(data).hexdigest(),

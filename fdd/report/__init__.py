@@ -23,6 +23,7 @@ WRITERS = {
     "csv": "fdd.report.csv_writer:new_csv_writer",
     "premis": "fdd.report.premis_writer:PremisWriter",
     "mets": "fdd.report.mets_writer:MetsWriter",
+    "fits": "fdd.report.fits_writer:FitsWriter",
 }
 """Form -> module and what makes the writer."""
 FILE_SUFFIX = {
@@ -33,6 +34,7 @@ FILE_SUFFIX = {
     "csv": ".csv",
     "premis": ".premis.xml",
     "mets": ".mets.xml",
+    "fits": ".fits.xml",
 }
 """Ending of the file of one report in `--output-dir`."""
 

@@ -7,6 +7,7 @@ import csv
 from collections.abc import Mapping
 from typing import Any, TextIO
 
+from fdd.core.finding import Level
 from fdd.core.report import Report
 from fdd.core.shapes import Counts, Flag, Integer, ListOf, Struct, Text
 from fdd.core.text import printable
@@ -15,9 +16,11 @@ from fdd.report import Style, Summary
 
 FILE_COLUMNS = (
     "path", "size", "kind", "format", "version", "verdict", "well_formed", "valid", "safety", "errors", "warnings",
-    "first_finding", "error",
+    "first_finding", "profiles", "error",
 )  # fmt: skip
+DIGEST_COLUMNS = ("sha256", "other_digests")
 RECORD_COLUMNS = ("path", "record", "role", "offset", "length", "size", "method", "crc32", "sha256")
+_WEIGHT = {Level.ERROR: 0, Level.WARNING: 1, Level.INFO: 2}
 FORMULA_STARTS = ("=", "+", "-", "@", "\t")
 """What spreadsheets take for the beginning of a formula (contract, section 2)."""
 
@@ -39,8 +42,6 @@ def cell(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return str(value)
     if isinstance(value, Mapping):
         value = "; ".join(f"{key}={entry}" for key, entry in value.items())
     text = printable(str(value), most=32_000)
@@ -55,11 +56,12 @@ class CsvWriter:
         self._properties = property_columns()
 
     def begin(self) -> None:
-        self._csv.writerow([*FILE_COLUMNS, *self._properties, "sha256"])
+        self._csv.writerow([*FILE_COLUMNS, *self._properties, *DIGEST_COLUMNS])
 
     def write(self, report: Report) -> None:
         status, identification = report.status, report.identification
-        first = report.findings[0] if report.findings else None
+        # The first error, else the first warning: what a reader of one cell has to know.
+        first = min(report.findings, key=lambda finding: _WEIGHT[finding.level], default=None)
         values: list[Any] = [
             report.file.get("path", report.file.get("name")),
             report.file.get("size"),
@@ -73,16 +75,22 @@ class CsvWriter:
             status.counts.get("error") if status is not None else None,
             status.counts.get("warning") if status is not None else None,
             f"{first.rule}: {first.message}" if first is not None else None,
+            {str(entry.get("name")): _conforms(entry.get("conforms")) for entry in report.profiles},
             report.error,
         ]
         values += [_property(report.properties, column) for column in self._properties]
-        self._csv.writerow([cell(value) for value in (*values, report.digests.get("sha256"))])
+        others = {name: value for name, value in report.digests.items() if name != "sha256"}
+        self._csv.writerow([cell(value) for value in (*values, report.digests.get("sha256"), others)])
 
     def write_set(self, facts: Mapping[str, Any]) -> None:
         """Sets have no row: the table is one of files."""
 
     def end(self, summary: Summary) -> None:
         """Nothing behind the last row."""
+
+
+def _conforms(answer: Any) -> str:
+    return "conforms" if answer is True else "does not conform" if answer is False else "undecided"
 
 
 def _property(properties: Mapping[str, Any], column: str) -> Any:

@@ -22,7 +22,7 @@ from fdd.report.premis import PremisBuilder
 from fdd.report.premis_objects import set_object
 from fdd.report.premis_options import PremisOptions
 from fdd.report.premis_terms import DIGEST_LABELS, strongest_first
-from fdd.report.premis_units import NAMESPACES, SCHEMA_LOCATION, new_agent, new_root, plain, uuid_of
+from fdd.report.premis_units import NAMESPACES, SCHEMA_LOCATION, agent_id, new_agent, new_root, plain, uuid_of
 from fdd.report.premis_writer import members_of
 from fdd.report.xml_codec import XSI, Element
 from fdd.report.xml_writer import ByteStream
@@ -109,8 +109,8 @@ class MetsWriter:
         rows = [("techMD", "PREMIS:OBJECT", element) for element in builder.objects()]
         rows += [("digiprovMD", "PREMIS:EVENT", element) for element in builder.events()]
         tool = builder.report.tool
-        if str(tool) not in self._agents and rows[-1][1] == "PREMIS:EVENT":  # one agent serves the whole document
-            self._agents.add(str(tool))
+        if rows[-1][1] == "PREMIS:EVENT" and agent_id(tool) not in self._agents:  # one agent serves the whole document
+            self._agents.add(agent_id(tool))
             rows.append(("digiprovMD", "PREMIS:AGENT", new_agent(tool)))
         _wrap(section, str(number), rows)
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from fdd.core.report import Report
 from fdd.report.premis_events import planned_events
@@ -13,6 +13,20 @@ from fdd.report.premis_options import PremisOptions
 from fdd.report.premis_terms import strongest_first
 from fdd.report.premis_units import agent_id, new_event, uuid_of
 from fdd.report.xml_codec import Element
+
+
+def digest_base(digests: Mapping[str, str]) -> str | None:
+    """What the identifier of a file is made of: its SHA-256, else its strongest digest; None where it has none."""
+    return digests.get("sha256") or next((f"{name}:{value}" for name, value in strongest_first(digests)), None)
+
+
+def free_base(base: str, path: str, taken: set[str]) -> str:
+    """The base, or, where a file of the document has its identifier already, one with the path of this copy in it."""
+    candidate, number = base, 1
+    while uuid_of(candidate) in taken:
+        candidate = f"{base}@{path}" + (f"#{number}" if number > 1 else "")
+        number += 1
+    return candidate
 
 
 class PremisBuilder:
@@ -36,15 +50,10 @@ class PremisBuilder:
         if self.options.identifiers == "uuid4":
             return str(uuid.uuid4())
         file = self.report.file
-        digests = self.report.digests
-        base = digests.get("sha256") or next((f"{name}:{value}" for name, value in strongest_first(digests)), None)
+        base = digest_base(self.report.digests)
         if base is None:  # of the bytes nothing is known: the place, size and time of the file have to do
             base = ":".join(str(file.get(name, "")) for name in ("path", "size", "modified"))
-        candidate, number = base, 1
-        while uuid_of(candidate) in taken:
-            candidate = f"{base}@{file.get('path', '')}" + (f"#{number}" if number > 1 else "")
-            number += 1
-        return candidate
+        return free_base(base, str(file.get("path", "")), taken)
 
     def _identifier(self, *parts: str) -> str:
         return uuid_of(self._base, *parts)
@@ -60,12 +69,13 @@ class PremisBuilder:
     def events(self) -> Iterator[Element]:
         """What was done with the file, and how it ended."""
         targets = [self.file_id, *(self._record_ids if self.options.links == "all" else ())]
+        program = {key: str(self.report.tool.get(name, "")) for key, name in (("program", "name"), ("version", "version"))}
         for identifier, event in zip(self._event_ids, self._planned, strict=True):
             yield new_event(
                 identifier,
                 event.kind,
                 self._moment,
-                {"program": str(self.report.tool.get("name", "fdd")), "version": str(self.report.tool.get("version", "")), **event.detail},
+                program | dict(event.detail),
                 outcome=event.outcome(self.options),
                 note=event.note,
                 extension=event.extension,

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 
 from lxml import etree
 
-from fdd.report.premis_terms import BASE, DIGEST_DIGITS, SCHEMES, uri_of
+from fdd.report.premis_options import is_date
+from fdd.report.premis_terms import BASE, DIGEST_DIGITS, DIGEST_LABELS, SCHEMES, STRENGTH, uri_of
 from fdd.report.premis_units import PREMIS
 from fdd.report.xml_codec import XSI
 
@@ -17,7 +19,9 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _DETAIL = re.compile(r'[\w.-]+="[^";]*"(?:; [\w.-]+="[^";]*")*')
 VERSIONED = ("object", "event", "agent")
+CATEGORIES = frozenset(f"premis:{category}" for category in ("file", "bitstream", "representation", "intellectualEntity"))
 IDENTIFIERS = (("object", "objectIdentifier"), ("event", "eventIdentifier"), ("agent", "agentIdentifier"))
+IDENTIFIER = f"{{{PREMIS}}}objectIdentifier"
 LINKS = (
     ("relatedObjectIdentifier", "object"),
     ("linkingObjectIdentifier", "object"),
@@ -32,7 +36,8 @@ def _name(name: str) -> str:
 
 def check(root: Element) -> list[str]:
     """The faults of a document (or of any element that holds PREMIS, such as a METS), each a sentence. Empty: none."""
-    return [*_versions(root), *_identifiers(root), *_values(root), *_terms(root), *_fixity(root), *_forms(root)]
+    parts = (_versions, _identifiers, _links, _values, _objects, _terms, _fixity, _forms)
+    return [fault for part in parts for fault in part(root)]
 
 
 def _versions(root: Element) -> Iterator[str]:
@@ -42,8 +47,8 @@ def _versions(root: Element) -> Iterator[str]:
                 yield f'{word} without version="3.0"'
             if element.prefix != "premis":
                 yield f"{word} with the prefix {element.prefix!r} instead of premis"
-            if word == "object" and not str(element.get(f"{{{XSI}}}type", "")).startswith("premis:"):
-                yield "object whose xsi:type does not begin with premis:"
+            if word == "object" and element.get(f"{{{XSI}}}type") not in CATEGORIES:
+                yield f"object whose xsi:type {element.get(f'{{{XSI}}}type')!r} is none of {', '.join(sorted(CATEGORIES))}"
 
 
 def _value(element: Element) -> str:
@@ -67,16 +72,44 @@ def _identifiers(root: Element) -> Iterator[str]:
                 yield f"{part} {_value(element)!r} leads to no {word}"
 
 
+def _links(root: Element) -> Iterator[str]:
+    """An object and its events name each other."""
+    objects = {_value(found): element for element in root.iter(_name("object")) for found in element.findall(IDENTIFIER)}
+    for event in root.iter(_name("event")):
+        own = {_value(found) for found in event.findall(_name("eventIdentifier"))}
+        for link in event.findall(_name("linkingObjectIdentifier")):
+            target = objects.get(_value(link))
+            named = target.findall(_name("linkingEventIdentifier")) if target is not None else []
+            if target is not None and own.isdisjoint(_value(found) for found in named):
+                yield f"event {min(own, default='')} names an object that does not name it"
+
+
 def _values(root: Element) -> Iterator[str]:
     for element in root.iter(_name("eventDateTime")):
-        if not _MOMENT.fullmatch(element.text or ""):
+        if not _is_moment(element.text or ""):
             yield f"eventDateTime {element.text!r} is no moment with a zone"
+    for element in root.iter(_name("dateCreatedByApplication")):
+        if not is_date(element.text or ""):
+            yield f"dateCreatedByApplication {element.text!r} is no date"
     for element in root.iter(_name("size")):
         if not re.fullmatch(r"\d+", element.text or ""):
             yield f"size {element.text!r} is no number of bytes"
     for element in root.iter(_name("eventDetail")):
         if not _DETAIL.fullmatch(element.text or ""):
             yield f'eventDetail {element.text!r} is not of parts like key="value"'
+    for element in root.iter(_name("agent")):
+        if not (element.findtext(_name("agentName")) or "").strip():
+            yield "agent without name"
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        return _MOMENT.fullmatch(text) is not None and datetime.fromisoformat(text) is not None
+    except ValueError:
+        return False
+
+
+def _objects(root: Element) -> Iterator[str]:
     for element in root.iter(_name("object")):
         category = str(element.get(f"{{{XSI}}}type", ""))
         characteristics = element.find(_name("objectCharacteristics"))
@@ -86,12 +119,19 @@ def _values(root: Element) -> Iterator[str]:
             yield f"{category} without compositionLevel"
         if characteristics.find(_name("size")) is None and characteristics.find(_name("fixity")) is not None:
             yield f"{category} with a digest and without size"
+        labels = [DIGEST_LABELS[name] for name in STRENGTH]
+        found = [fixity.findtext(_name("messageDigestAlgorithm")) or "" for fixity in characteristics.findall(_name("fixity"))]
+        places = [labels.index(label) for label in found if label in labels]
+        if places != sorted(places):
+            yield f"{category} whose first digest is not the strongest: {', '.join(found)}"
 
 
 def _terms(root: Element) -> Iterator[str]:
-    for element in root.iter():
+    for element in root.iter(_name("*")):
         scheme = element.get("authority")
         if scheme is None:
+            if element.get("valueURI") is not None or element.get("authorityURI") is not None:
+                yield f"the term {element.text!r} has a URI and no authority"
             continue
         if scheme not in SCHEMES or element.get("authorityURI") != f"{BASE}{scheme}":
             yield f"unknown authority {scheme!r}"

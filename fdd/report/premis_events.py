@@ -15,7 +15,7 @@ from fdd.core.shapes import Anything
 from fdd.report.frame import FINDINGS
 from fdd.report.premis_options import PremisOptions
 from fdd.report.premis_terms import ARCHIVEMATICA_OUTCOMES, DIGEST_LABELS, strongest_first
-from fdd.report.xml_codec import NAMESPACE, Element, tag, write
+from fdd.report.xml_codec import OWN_NAMESPACE, Element, tag, write
 
 MOST_FINDINGS = 100
 """Findings that the extension of a validation event lists; a full report has all of them."""
@@ -102,15 +102,14 @@ def _profile(entry: Mapping[str, Any]) -> Planned | None:
     if conforms is None:
         return None
     name, failed = str(entry.get("name")), list(entry.get("failed", ()))
-    note = f"Conforms to the profile {name}." if conforms else f"Does not conform to the profile {name}: {len(failed)} demands not met."
+    note = "conforms" if conforms else f"does not conform: {len(failed)} demands are not met"
+    note = f"Profile {name}: the file {note}."
     extension = _extension("profile")
     write(extension, dict(entry), Anything())
     detail = {"profile": name, "profile_version": str(entry.get("version", ""))}
     word = "success" if conforms else "fail"
-    return Planned(
-        f"validation/{name}", "validation", word, "pass" if conforms else "fail", note, detail, extension, VALIDATOR
-    )
+    return Planned(f"validation/{name}", "validation", word, "pass" if conforms else "fail", note, detail, extension, VALIDATOR)
 
 
 def _extension(name: str) -> Element:
-    return etree.Element(tag(name), nsmap={None: NAMESPACE})
+    return etree.Element(tag(name), nsmap=OWN_NAMESPACE)

@@ -26,7 +26,7 @@ from fdd.report.premis_units import (
     new_object,
     uuid_of,
 )
-from fdd.report.xml_codec import NAMESPACE, Element, is_xml_text, tag, write
+from fdd.report.xml_codec import OWN_NAMESPACE, Element, is_xml_text, tag, write
 from fdd.report.xml_writer import report_element
 
 PYTORCH = "fdd000644"
@@ -194,7 +194,7 @@ class Bitstreams:
             version = ", ".join(part for part in (known, f"{order}-endian" if order != "unknown" else "") if part)
             if version:
                 add(designation, "formatVersion", version)
-            add(holder, "formatNote", "Elements of one width, without a header; their type and byte order are recorded elsewhere.")
+            add(holder, "formatNote", "Elements of one width, without a header; the file records their type elsewhere.")
         if record["method"] != "stored":
             size = f", {record['size']} bytes without it" if "size" in record else ""
             add(holder, "formatNote", f"Compressed ({record['method']}): the size is that of the stored bytes{size}.")
@@ -202,7 +202,7 @@ class Bitstreams:
     def _add_facts(self, parent: Element, record: Mapping[str, Any], *, stored: bool) -> None:
         """What PREMIS has no unit for; here the name also says whether it is percent-encoded."""
         facts = {key: value for key, value in record.items() if not (stored and key == "digests")}
-        element = etree.SubElement(add(parent, "objectCharacteristicsExtension"), tag("record"), nsmap={None: NAMESPACE})
+        element = etree.SubElement(add(parent, "objectCharacteristicsExtension"), tag("record"), nsmap=OWN_NAMESPACE)
         write(element, facts, RECORD)
 
 

@@ -21,6 +21,8 @@ from fdd.core.text import percent_encode
 NAMESPACE = "urn:x-fdd:report:1.0"
 XSI = "http://www.w3.org/2001/XMLSchema-instance"
 NIL = f"{{{XSI}}}nil"
+OWN_NAMESPACE: Any = {None: NAMESPACE}
+"""Ours as the default namespace: for elements of ours inside documents of others."""
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters outside production 2 of XML 1.0."""
 ENCODING = "encoding"

@@ -38,7 +38,8 @@ _HEAD = f"""<?xml version="1.0" encoding="UTF-8"?>
     </xs:choice>
     <xs:attribute name="type" use="required"><xs:simpleType><xs:restriction base="xs:string">
       <xs:enumeration value="object"/><xs:enumeration value="array"/><xs:enumeration value="string"/>
-      <xs:enumeration value="number"/><xs:enumeration value="integer"/><xs:enumeration value="boolean"/><xs:enumeration value="null"/>
+      <xs:enumeration value="number"/><xs:enumeration value="integer"/><xs:enumeration value="boolean"/>
+      <xs:enumeration value="null"/>
     </xs:restriction></xs:simpleType></xs:attribute>
     <xs:attribute name="encoding" type="encoding"/>
   </xs:complexType>

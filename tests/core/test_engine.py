@@ -76,6 +76,30 @@ def test_state_follows_from_the_input(evidence: Evidence, state: State, reason: 
     assert (outcome.state, outcome.reason, outcome.detail) == (state, reason, evidence.detail)
 
 
+WITHHELD = Evidence("withheld", Reason.IO)
+PARTIAL = Evidence("partial", Reason.LIMIT)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "state", "reason"),
+    [
+        (WITHHELD, ABSENT, State.NOT_APPLICABLE, None),
+        (NOT_REQUESTED, ABSENT, State.NOT_APPLICABLE, None),
+        (WITHHELD, NOT_REQUESTED, State.NOT_REQUESTED, None),
+        (PARTIAL, WITHHELD, State.NOT_EVALUATED, Reason.IO),
+        (COMPLETE, PARTIAL, State.NOT_EVALUATED, Reason.LIMIT),
+        (COMPLETE, COMPLETE, State.PASSED, None),
+        (Evidence("withheld", Reason.LIMIT), WITHHELD, State.NOT_EVALUATED, Reason.LIMIT),
+        (WITHHELD, Evidence("withheld", Reason.LIMIT), State.NOT_EVALUATED, Reason.IO),
+    ],
+)
+def test_of_several_inputs_the_worst_counts_and_of_equals_the_first(
+    first: Evidence, second: Evidence, state: State, reason: Reason | None
+) -> None:
+    outcome = outcome_of(one_rule(fine, needs=("first", "second")), document(first=first, second=second))
+    assert (outcome.state, outcome.reason) == (state, reason)
+
+
 @pytest.mark.parametrize("state", ["complete", "partial"])
 def test_what_is_there_shows_violations(state: str) -> None:
     outcome = outcome_of(one_rule(broken, needs=("input",)), document(input=Evidence(state, Reason.LIMIT)))

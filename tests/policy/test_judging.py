@@ -22,7 +22,7 @@ from fdd.formats import installed
 from fdd.policy.checks import FITTING, LISTS, OTHER_FACTS, TRUTHS, shape_of
 from fdd.policy.load import load, shipped
 from fdd.report.frame import REPORT
-from fdd.resources import corpus_dir, schema_path
+from fdd.resources import corpus_dir, profiles_dir, schema_path
 
 HEAD = 'name = "ours"\nversion = "2.1"\ntitle = "Ours"\n'
 GOOD = "good/eager-2.7-state-dict.pth"
@@ -280,6 +280,13 @@ def test_reports_without_judgement_get_no_entry() -> None:
     assert api.rejudged(api.error_report("x", "gone"), ["ingest"]).profiles == ()
 
 
+def test_profiles_are_given_by_name_by_file_or_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "ours.toml"
+    path.write_text(HEAD, encoding="utf-8")
+    report = fdd.validate(str(corpus_dir() / GOOD), profiles=["ingest", path, load("state-dict"), str(path)])
+    assert [found["name"] for found in report.profiles] == ["ingest", "ours", "state-dict"]
+
+
 def test_a_single_text_is_no_list_of_profiles() -> None:
     with pytest.raises(UsageError, match="list of names"):
         fdd.validate(b"", profiles="ingest")
@@ -294,7 +301,7 @@ def test_every_shipped_profile_speaks_of_rules_there_are() -> None:
 
 def test_several_processes_judge_alike() -> None:
     paths = [str(corpus_dir() / path) for path in (GOOD, "good/legacy-tar.pth", "zip/archive-comment.pt")]
-    policy = str(corpus_dir().parent / "profiles" / "policies" / "ready-to-publish.sch")
+    policy = str(profiles_dir() / "policies" / "ready-to-publish.sch")
     alone = [report.profiles for report in fdd.validate_many(paths, profiles=["ingest", policy])]
     assert [report.profiles for report in fdd.validate_many(paths, jobs=2, profiles=["ingest", policy])] == alone
     assert [len(profiles) for profiles in alone] == [2, 2, 2]

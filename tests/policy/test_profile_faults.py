@@ -20,7 +20,7 @@ BROKEN: dict[str, tuple[str, int, str]] = {
     "wrong-type": ('name = "x"\nversion = 1\ntitle = "t"\n', 2, "version: must be a text, not the number 1"),
     "version-in-words": ('name = "x"\nversion = "one"\ntitle = "t"\n', 2, "numbers with dots between them, not 'one'"),
     "no-title": ('name = "x"\nversion = "1"\n', 1, "title missing"),
-    "name-with-spaces": ('name = "My Profile"\nversion = "1"\ntitle = "t"\n', 1, "with single dashes between them, not 'My Profile'"),
+    "name-with-spaces": ('name = "My Profile"\nversion = "1"\ntitle = "t"\n', 1, "dashes between them, not 'My Profile'"),
     "unknown-key": (HEAD + "verdict = ['valid']\n", 4, "unknown key 'verdict'; known here: name, version"),
     "unknown-verdict": (HEAD + "verdicts = ['fine']\n", 4, "'fine' is not one of valid, structure-valid"),
     "unknown-digest": (HEAD + "digests = ['crc32']\n", 4, "'crc32' is not one of md5"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from fdd.container.zip.ends import find_ends
+from fdd.container.zip.ends import find_ends, note_strays
 from fdd.container.zip.layout import lay_out, unowned_spans
 from fdd.container.zip.local import read_listed
 from fdd.container.zip.locate import read_directory_of
@@ -43,6 +43,8 @@ def read_directory(source: ByteSource, limits: Limits) -> ZipFacts:
     ends = find_ends(source)
     directory = read_directory_of(source, ends, limits)
     entries = directory.entries if directory is not None else []
+    if directory is not None:
+        note_strays(source, ends, directory.span.end)
     records = [ZipRecord(index, entry) for index, entry in enumerate(entries)]
     return ZipFacts(source.size, ends, directory, records)
 

@@ -39,6 +39,9 @@ _USUAL_RECORD_SIZE = 44
 """What a ZIP64 end record without extensible data counts: the bytes behind its size field."""
 _NESTED_TESTS = 256
 """How many end records that turn out to lie in a payload are passed over; a bound for hostile files only."""
+_SEARCHED = 1 << 20
+"""Bytes behind the directory that are searched for other end records."""
+_END_SIGNATURE = re.compile(rb"PK(?:\x05\x06|\x06[\x06\x07])")
 _THREE_OF_FOUR = re.compile(rb"(?=(?:.K\x05\x06|P.\x05\x06|PK.\x06|PK\x05.))", re.DOTALL)
 """An end record signature with one byte wrong."""
 
@@ -347,6 +350,17 @@ def _zip64_end(source: ByteSource, position: int, locator: int) -> Zip64EndRecor
 def _note_others(tail: _Tail, ends: Ends) -> None:
     chosen = ends.end.span.offset if ends.end is not None else None
     ends.other_ends = [position for position in tail.positions(END_SIGNATURE, 4) if position != chosen]
+
+
+def note_strays(source: ByteSource, ends: Ends, directory_end: int) -> None:
+    """Look for end records behind the directory that are not among those that end the archive; fills ``strays``."""
+    start = ends.start
+    if start is None or start <= directory_end:
+        return
+    data = source.read_at(directory_end, min(start - directory_end, _SEARCHED))
+    found = [directory_end + match.start() for match in _END_SIGNATURE.finditer(data)]
+    chosen = {record.span.offset for record in (ends.locator, ends.zip64_end) if record is not None}
+    ends.strays = [Span(offset, 4) for offset in found if offset not in chosen and offset not in ends.other_zip64_ends]
 
 
 def _governing(ends: Ends) -> str:

@@ -223,6 +223,8 @@ class Ends:
     """Offsets of further end record signatures, in the comment or elsewhere in the tail, ascending."""
     other_zip64_ends: list[int] = field(default_factory=list)
     """Offset of a second ZIP64 end record: the locator names one, and one stands in front of the locator."""
+    strays: list[Span] = field(default_factory=list)
+    """End record, locator and ZIP64 end record signatures between the directory and the chain of end records."""
     trailing: Span = Span(0, 0)
     """Bytes behind the end record and its comment."""
 
@@ -333,3 +335,11 @@ class ZipFacts:
     overlaps: list[tuple[int, int, Span]] = field(default_factory=list)
     """Pairs of positions in ``records`` (or -1 for directory and end records) whose extents share bytes, and the shared
     span. Each record is paired with the one of those before it that reaches farthest, so their number stays linear."""
+
+    @property
+    def entries_lost(self) -> bool:
+        """Whether unlisted records may be listed in a part of the directory that could not be read."""
+        directory = self.directory
+        if directory is None or self.salvaged:
+            return True
+        return bool(directory.faults) or directory.stated_entries != len(directory.entries)

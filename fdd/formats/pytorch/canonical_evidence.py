@@ -83,7 +83,7 @@ def place(source: ByteSource, facts: ZipFacts, alignment: int) -> list[Placed]:
             offset = expected
         placed.append(Placed(record, index, offset))
         expected = _expected_end(record, offset, alignment)
-    if _entries_lost(facts):
+    if facts.entries_lost:
         taken = {item.offset for item in placed}
         placed.extend(
             Placed(record, None, record.local.span.offset)
@@ -112,12 +112,6 @@ def _expected_end(record: ZipRecord, offset: int, alignment: int) -> int:
         return offset + header + values.stored_size + len(descriptor(values, offset))
     extent = record.extent
     return extent.end if extent is not None else offset
-
-
-def _entries_lost(facts: ZipFacts) -> bool:
-    """Whether unlisted records may be listed in a part of the directory that could not be read."""
-    directory = facts.directory
-    return directory is None or facts.salvaged or bool(directory.faults) or directory.stated_entries != len(directory.entries)
 
 
 def find_alignment(source: ByteSource, facts: ZipFacts) -> tuple[int, int | None]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fdd.formats.pytorch.serialization_id import IdFacts
 
 
-UNJUDGED_ROLES = frozenset({"copy", "hidden", "nested", "trailing", "further", "foreign", "carried"})
+UNJUDGED_ROLES = frozenset({"copy", "hidden", "lost", "nested", "trailing", "further", "foreign", "carried"})
 """Roles of pickles that the format does not ask for: they count for safety only."""
 HIDING_ROLES = frozenset({"copy", "hidden", "trailing"})
 """Roles of pickles in places where a reader of the file looks for none."""
@@ -33,7 +33,7 @@ class PickleRecord:
 
     ``role``: object (data.pkl), constants, attributes, bytecode, debug, traced-inputs, packaged; magic, protocol,
     sys-info, keys, tensors, storages (legacy parts); copy (of a record that is there twice), hidden (in a record that
-    should hold none), nested (in a string of another pickle), trailing (behind STOP or the end),
+    should hold none), lost (of a record whose entry in a damaged directory is missing), nested (in a string of another pickle), trailing (behind STOP or the end),
     further (of a further complete legacy stream); foreign (a bare pickle); carried (in a file of the user that travels
     along: extra files, resources of packages, members of model archives); ts-code (of a script in a package).
     ``span`` is the part of the file that holds its bytes; ``shift`` what has to be added to an offset of the facts to get

@@ -69,8 +69,10 @@ def zip_kind(names: Iterable[str]) -> ZipKind | None:
     and folders one level deeper (archives packed again by hand).
     """
     names = list(dict.fromkeys(names))
+    # A save is unfinished only where nothing in the whole ZIP is more than its small records.
+    small = all(name.endswith("/") or name.partition("/")[2] in MARKERS for name in names)
     for folder in _folders(names):
-        found = _script_family(folder) or _package_family(folder) or _eager(folder)
+        found = _script_family(folder) or _package_family(folder) or _eager(folder, small)
         if found is not None:
             return found
     return _archive_level(names)
@@ -93,7 +95,9 @@ def _depth(root: str) -> int:
 
 def _script_family(folder: _Folder) -> ZipKind | None:
     code = folder.below("code/")
-    if folder.has("model.json") and (folder.has("version") or code or folder.below("tensors/")):
+    old = folder.has("version") or code or folder.below("tensors/")
+    # Writers of model.json wrote no data.pkl: beside one, it is a file that somebody added.
+    if folder.has("model.json") and old and (code is not None or not folder.has("data.pkl")):
         return ZipKind("torchscript-json", folder.root, folder.full("model.json"))
     if folder.has("bytecode.pkl") and (folder.has("constants.pkl") or folder.has("data.pkl")):
         return ZipKind("torchscript-mobile", folder.root, folder.full("bytecode.pkl"))
@@ -122,7 +126,7 @@ def _package_family(folder: _Folder) -> ZipKind | None:
     return None
 
 
-def _eager(folder: _Folder) -> ZipKind | None:
+def _eager(folder: _Folder, only_small: bool) -> ZipKind | None:
     # torch looks names up without regard to case: DATA.PKL serves as data.pkl.
     pickle_name = next((name for name in sorted(folder.names, reverse=True) if name.lower() == "data.pkl"), None)
     markers = [name for name in MARKERS if folder.has(name)]
@@ -131,8 +135,7 @@ def _eager(folder: _Folder) -> ZipKind | None:
         return ZipKind("torch-zip", folder.root, folder.full(pickle_name))
     versions = [name for name in markers if name in VERSION_NAMES]
     distinct = len(markers) - max(0, len(versions) - 1) + (storage is not None)
-    nothing_else = folder.names <= set(MARKERS)
-    if _depth(folder.root) == 1 and nothing_else and (distinct >= 2 or versions == ["version"]):
+    if _depth(folder.root) == 1 and only_small and (distinct >= 2 or versions == ["version"]):
         return ZipKind("incomplete-save", folder.root, folder.full(*markers))
     if distinct >= 2:
         return ZipKind("torch-zip", folder.root, folder.full(*markers, *((storage,) if storage else ())), "container")

@@ -23,8 +23,10 @@ from fdd.tensors.model import Storage, Tensor
 
 TORCH_HEADS = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 """How torch files begin, but for the tar and the oldest pickles."""
-CARRYING_ROLES = frozenset({"extra-file", "resource", "unknown"})
+CARRYING_ROLES = frozenset({"extra-file", "resource", "unknown", "outside"})
 """Roles of records that may hold files of their own."""
+MOST_CARRIED = 32
+"""Archives that travel along and are looked into; each is opened as a file of its own."""
 
 
 def judge_records(document: TorchDocument, probe: Probe, indexes: Iterable[int], *, required: bool = True) -> None:
@@ -64,7 +66,18 @@ def judge_carried(document: TorchDocument, probe: Probe, indexes: Iterable[int] 
     loading them runs anything is not. Pickles among them are looked at where they lie."""
     carried = (index for index, record in enumerate(document.records) if record.role in CARRYING_ROLES)
     archives = [index for index in (carried if indexes is None else indexes) if _is_archive(document, index)]
-    judge_records(document, probe, archives, required=False)
+    judge_records(document, probe, archives[:MOST_CARRIED], required=False)
+    if len(archives) > MOST_CARRIED:
+        document.has_code, document.followed = True, False
+
+
+def judge_unclaimed(document: TorchDocument, probe: Probe) -> None:
+    """Look into the archives among the records that no reader of an eager file asks for."""
+    named = {storage.record for storage in document.storages}
+    rows = enumerate(document.records)
+    orphans = (index for index, record in rows if record.role == "storage" and record.name not in named)
+    others = (index for index, record in enumerate(document.records) if record.role in CARRYING_ROLES)
+    judge_carried(document, probe, (*others, *orphans))
 
 
 def _is_archive(document: TorchDocument, index: int) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from fdd.core.model import ABSENT, NOT_REQUESTED
 from fdd.formats.pytorch.contents import content_of, find_tensors, odd_state_keys
 from fdd.formats.pytorch.document import PickleRecord, TorchDocument
-from fdd.formats.pytorch.names import EAGER_KINDS, SCRIPT_KINDS
+from fdd.formats.pytorch.names import EAGER_KINDS, MARKERS, SCRIPT_KINDS, VERSION_NAMES
 from fdd.formats.pytorch.persistent_ids import PersistentIdReader
 from fdd.formats.pytorch.pickle_values import call_target
 from fdd.formats.pytorch.rebuilds import REBUILD_FUNCTIONS, TensorReader
@@ -29,6 +29,9 @@ SCRIPT_FOLDERS = {
 
 Readers = Callable[[TorchDocument, PickleRecord], tuple[PersistentIdReader, TensorReader]]
 """Makes what reads the persistent ids and the tensors of one pickle."""
+FIRST_VERSION = b"1"
+LATER_RECORDS = tuple(name for name in MARKERS if name not in VERSION_NAMES)
+"""Small records that torch 1.4 did not write. It alone put storages into `tensors/`, where no other torch looks."""
 NO_OBJECTS = frozenset("debug metadata magic protocol sys-info keys tensors storages".split())
 """Roles of pickles that are asked for but hold no object of the user."""
 
@@ -165,8 +168,10 @@ def locate_storages(document: TorchDocument, storages: Iterable[Storage], pickle
         by_name.setdefault(record.name, index)
         folders.add(record.name.rpartition("/")[0])
     prefix = f"{document.root}/" if document.root else ""
+    later = any(prefix + name in by_name for name in LATER_RECORDS)
+    early = not later and document.texts.get("version", FIRST_VERSION).strip() == FIRST_VERSION
     for storage in storages:
-        candidates = [prefix + name for name in candidate_names(document, storage, pickle)]
+        candidates = [prefix + name for name in candidate_names(document, storage, pickle, early)]
         index_found = next((by_name[name] for name in candidates if name in by_name), None)
         storage.payload_expected = pickle.role != "traced-inputs" and storage.location != "meta"
         if index_found is None:
@@ -180,8 +185,8 @@ def locate_storages(document: TorchDocument, storages: Iterable[Storage], pickle
         storage.span = record.span if record.method == "stored" else None
 
 
-def candidate_names(document: TorchDocument, storage: Storage, pickle: PickleRecord) -> list[str]:
-    """Names below the top folder that the record of a storage may have."""
+def candidate_names(document: TorchDocument, storage: Storage, pickle: PickleRecord, early: bool) -> list[str]:
+    """Names below the top folder that the record of a storage may have; ``early``: torch 1.4 may have written the file."""
     key = storage.key
     if document.kind in ("torch-legacy", "torch-tar"):
         return [f"storages/{key}"]
@@ -191,4 +196,4 @@ def candidate_names(document: TorchDocument, storage: Storage, pickle: PickleRec
     if document.kind in SCRIPT_KINDS:
         folders = SCRIPT_FOLDERS.get(pickle.role, ("data",))
         return [f"{folder}/{key}" for folder in folders] + ([key] if key.startswith(folders) else [])
-    return [f"data/{key}", f"tensors/{key}"]
+    return [f"data/{key}", f"tensors/{key}"] if early else [f"data/{key}"]

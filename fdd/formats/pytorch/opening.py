@@ -16,8 +16,8 @@ from fdd.formats.pytorch.identify import ZIP_KINDS
 from fdd.formats.pytorch.legacy import open_legacy
 from fdd.formats.pytorch.machine_paths import find_machine_paths
 from fdd.formats.pytorch.mobile import open_mobile
-from fdd.formats.pytorch.names import SCRIPT_KINDS, VERSION_NAMES
-from fdd.formats.pytorch.nested import judge_archives
+from fdd.formats.pytorch.names import EAGER_KINDS, SCRIPT_KINDS, VERSION_NAMES
+from fdd.formats.pytorch.nested import judge_archives, judge_unclaimed
 from fdd.formats.pytorch.objects import read_objects
 from fdd.formats.pytorch.package import read_model_archive, read_package
 from fdd.formats.pytorch.pickled import collect_globals
@@ -97,6 +97,8 @@ def _read_special(document: TorchDocument, probe: Probe) -> None:
         read_program(document, probe)
     elif document.kind == "mar":
         read_model_archive(document, probe)
+    elif document.kind in EAGER_KINDS:
+        judge_unclaimed(document, probe)
 
 
 def python_made(document: TorchDocument) -> bool:

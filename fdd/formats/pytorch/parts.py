@@ -12,7 +12,7 @@ from fdd.core.span import Span, gaps
 from fdd.core.text import decode_name
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.names import record_role
-from fdd.formats.pytorch.older_facts import LegacyFacts
+from fdd.formats.pytorch.older_facts import TAR_PARTS, LegacyFacts
 from fdd.formats.segments import Segment, partition, segments_of_records
 
 KIND_OF_REGION = {
@@ -99,4 +99,7 @@ def is_orderly(document: TorchDocument) -> bool:
     if facts is not None:
         whole = facts.directory is not None and not facts.salvaged and not facts.unlisted
         return whole and all(record.local is not None and record.local_fault is None for record in facts.records)
+    if document.tar is not None:
+        model = document.tar_model
+        return not document.tar.faults and model is not None and not model.faults and TAR_PARTS.keys() <= model.members.keys()
     return document.legacy is None or document.legacy.stopped is None

@@ -31,6 +31,9 @@ WANTS_MORE = frozenset({NO_STOP, ARGUMENT_PAST_END, NO_NEWLINE})
 ZIP_HEAD = b"PK\x03\x04"
 SCRIPT_ROLES = frozenset({"ts-code", "debug"})
 """Pickles of scripts in files of other kinds (packages)."""
+MOST_UNOWNED = 32
+"""Places in bytes of no owner that are tried as the start of a pickle."""
+_PICKLE_HEAD = re.compile(rb"\x80[\x00-\x05]|[ci][A-Za-z_][\w.]*\n[A-Za-z_][\w.]*\n|\((?=[ci(])")
 _PROTO_HEAD = re.compile(rb"\x80[\x02-\x05]")
 
 
@@ -219,6 +222,30 @@ def probe_hidden(
     return True
 
 
+def probe_unowned(document: TorchDocument, span: Span, limits: Limits) -> None:
+    """Run what looks like a pickle in bytes of no owner: at their begin any pickle, further on one that names danger.
+
+    Where such bytes begin is chance, so a byte in front must not hide a pickle; but parts of a damaged file's own
+    pickles may lie among them, which name what they always do.
+    """
+    if probe_hidden(document, span, None, limits):
+        return
+    data = document.source.read_at(span.offset, min(span.length, PROBE_BYTES))
+    for count, match in enumerate(_PICKLE_HEAD.finditer(data, 1)):
+        if count >= MOST_UNOWNED:
+            return
+        start = match.start()
+        if looks_like_pickle(data, start) and _names_danger(data, start, limits):
+            probe_hidden(document, Span(span.offset + start, span.length - start), None, limits)
+            return
+
+
+def _names_danger(data: bytes, start: int, limits: Limits) -> bool:
+    facts = run(data, start=start, limits=limits)
+    names = [event.value for event in facts.events if event.what == "global"]
+    return any(isinstance(name, Global) and lists.grade(name.module, name.name) == "dangerous" for name in names)
+
+
 def _may_go_on(head: bytes, span: Span, data: bytes | None) -> bool:
     """A pickle longer than the probe, whose first opcodes are all right but which names nothing so early."""
     return data is None and span.length > len(head) and head[:1] == b"\x80" and head[1:2] <= b"\x05"
@@ -247,7 +274,7 @@ def collect_globals(document: TorchDocument, script_classes: frozenset[str] = fr
         script_classes |= script_facts.modules
     uses: dict[tuple[str, str, str], GlobalUse] = {}
     for pickle in document.pickles:
-        script_pickle = pickle.judged and (script or pickle.role in SCRIPT_ROLES)
+        script_pickle = (pickle.judged or pickle.role == "lost") and (script or pickle.role in SCRIPT_ROLES)
         for event in pickle.facts.events:
             if event.what == "global" and isinstance(event.value, Global):
                 _count(uses, pickle, event.value, event.offset, script_pickle, script_classes)

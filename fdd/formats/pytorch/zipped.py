@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from fdd.container.zip import read_local_headers, read_some_local_headers
@@ -24,7 +25,7 @@ from fdd.core.span import Span
 from fdd.core.text import decode_name
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.names import EAGER_KINDS, MARKERS, SCRIPT_PICKLES, SMALL_RECORDS, record_role, zip_kind
-from fdd.formats.pytorch.pickled import probe_hidden, run_pickle
+from fdd.formats.pytorch.pickled import probe_hidden, probe_unowned, run_pickle
 from fdd.limits import Limits
 
 UNREADABLE_FLAGS = FLAG_ENCRYPTED | FLAG_PATCHED | FLAG_STRONG_ENCRYPTION | FLAG_MASKED
@@ -34,6 +35,14 @@ METHOD_NAMES = {METHOD_STORED: "stored", METHOD_DEFLATED: "deflated", 12: "bzip2
 PICKLE_ROLES = frozenset({*SCRIPT_PICKLES.values(), "object", "packaged", "ts-code"})
 CARRIED_ROLES = frozenset({"extra-file", "resource", "member", "native"})
 """Roles of records that may hold any file of the user, pickles too: what they name counts, that they are there does not."""
+OUTSIDE_ROLES = frozenset({"unknown", "outside", "directory-entry"})
+"""Roles of records that the format has no use for."""
+SMALL_ROLES = frozenset(record_role("torch-zip", name) for name in MARKERS) | {"model-json", "extern-modules", "python-version"}
+"""Roles of records that hold a few words of text: a pickle in their place is one that hides."""
+WRAPPED = re.compile(
+    rb"\x1f\x8b\x08|BZh[1-9]1AY&SY|\xfd7zXZ\0|\x28\xb5\x2f\xfd|\x04\x22\x4d\x18|7z\xbc\xaf\x27\x1c|Rar!\x1a\x07|.{257}ustar", re.DOTALL
+)
+"""First bytes of gzip, bzip2, xz, zstd, LZ4, 7-Zip and RAR, and of tar: what is inside, nothing here looks at."""
 NATIVE_MAGIC = {
     b"\x7fELF": "ELF",
     b"MZ": "PE",
@@ -178,18 +187,34 @@ def _probe_rest(document: TorchDocument, limits: Limits) -> None:
     facts = document.zip
     assert facts is not None
     for index, record in enumerate(document.records):
-        if record.role in ("unknown", "outside") or (record.role in CARRIED_ROLES and document.kind != "mar"):
+        carried = record.role in CARRIED_ROLES and document.kind != "mar"
+        if carried or record.role in OUTSIDE_ROLES or record.role in SMALL_ROLES:
             probe_record(document, index, limits)
+    listed = {record.name.lower(): record.local is not None for record in facts.records}
     for unlisted in facts.unlisted:
-        document.has_code = True
-        if unlisted.payload is not None and readable(unlisted):
-            probe_hidden(document, unlisted.payload, decode_name(unlisted.name), limits)
+        # Its entry names another place, or was in a part of the directory that is damaged.
+        lost = not listed.get(unlisted.name.lower(), not facts.entries_lost)
+        _probe_unlisted(document, unlisted, lost, limits)
     for region in facts.regions:
         if region.what in ("gap", "trailing", "prefix") and region.span.length:
-            probe_hidden(document, region.span, None, limits)
+            probe_unowned(document, region.span, limits)
     end = facts.ends.end
     if end is not None and end.comment:
         probe_hidden(document, Span(end.span.end - len(end.comment), len(end.comment)), None, limits, end.comment)
+
+
+def _probe_unlisted(document: TorchDocument, unlisted: ZipRecord, lost: bool, limits: Limits) -> None:
+    """Look into a record that only its local header tells of; ``lost``: the directory had an entry for it, or may have had."""
+    document.has_code = True
+    payload, local, name = unlisted.payload, unlisted.local, decode_name(unlisted.name)
+    data: bytes | None = None
+    if payload is not None and local is not None and readable(unlisted) and local.method == METHOD_DEFLATED:
+        data = inflate(document.source, payload, limits.inflated_bytes)
+    if payload is None or local is None or not readable(unlisted) or (data is None and local.method != METHOD_STORED):
+        document.followed = False
+        return
+    role = record_role(document.kind, document.local_name(name)) if document.inside_root(name) else "outside"
+    probe_hidden(document, payload, name, limits, data, "lost" if lost and role in PICKLE_ROLES else "hidden")
 
 
 def probe_record(document: TorchDocument, index: int, limits: Limits) -> None:
@@ -197,7 +222,7 @@ def probe_record(document: TorchDocument, index: int, limits: Limits) -> None:
     record = document.records[index]
     read = contents(document, index, SMALL if record.method == "stored" else limits.inflated_bytes)
     if read is None or record.span is None:
-        if record.size and record.role in ("unknown", "outside"):
+        if record.size and record.role in OUTSIDE_ROLES:
             document.has_code = True
             document.followed = False
         return
@@ -206,6 +231,10 @@ def probe_record(document: TorchDocument, index: int, limits: Limits) -> None:
     if magic is not None:
         document.has_code = True
         document.facts.setdefault("native", []).append((record.name, record.span, magic))
+        return
+    if record.role in OUTSIDE_ROLES and WRAPPED.match(data):
+        document.has_code = True
+        document.followed = False
         return
     role = "carried" if record.role in CARRIED_ROLES else "hidden"
     probe_hidden(document, record.span, record.name, limits, data if shift is None else None, role)

@@ -297,11 +297,13 @@ def model_json_tensor_missing(document: TorchDocument) -> Iterator[Violation]:
         yield at(tensor=name, record=record, what="the tensor has no record")
     for tensor in document.tensors:
         storage, need = tensor.storage, tensor.view_byte_count
-        if storage is not None and storage.stored_size is not None and need is not None and need > storage.stored_size:
+        if tensor.function != "model.json":
+            continue
+        if need is None:
+            yield at(tensor=tensor.name, what="the tensor has no usable type, size, stride or offset")
+        elif storage is not None and storage.stored_size is not None and need > storage.stored_size:
             what = f"the tensor needs {need} bytes, its record holds {storage.stored_size}"
             yield at(storage.span, record=storage.record, tensor=tensor.name, what=what)
-        elif tensor.function == "model.json" and (tensor.shape is None or tensor.stride is None or tensor.dtype is None):
-            yield at(tensor=tensor.name, what="the tensor has no usable type, size or stride")
 
 
 @rule(

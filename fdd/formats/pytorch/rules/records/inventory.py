@@ -22,6 +22,7 @@ REFERRED = STORED - {"torchscript-json"}
 """Kinds all of whose storages are named by pickles; before 1.3 TorchScript named them in model.json."""
 CANONICAL = re.compile(r"0|[1-9][0-9]*")
 """A number as torch writes it: ASCII digits, no leading zeros, no sign."""
+LEADING_ZEROS = re.compile(r"(?<=/)0+(?=\d+(?:\.storage)?$)")
 SCRIPT_KEY = re.compile(r"(?:(?:data|tensors|constants|bytecode|traced_inputs)/)?(?:0|[1-9][0-9]*)(?:\.storage)?")
 """Mobile archives name constants `0.storage` or `constants/0`, scripts in packages their storages `0.storage`."""
 ORDER = ("object", "format-version", "storage-alignment", "byteorder", "storage", "version", "serialization-id")
@@ -84,9 +85,15 @@ def storage_name_not_canonical(document: TorchDocument) -> Iterator[Violation]:
 
     References: format.md 1.2, 3.4, 3.5.
     """
+    present = {record.name for record in document.records}
+    wanted = {storage.record for storage in document.storages}
     for index, record in enumerate(document.records):
         number = _number_of(document, record)
-        if number is not None and not CANONICAL.fullmatch(number):
+        if number is None or CANONICAL.fullmatch(number):
+            continue
+        plain = LEADING_ZEROS.sub("", record.name)
+        # One that no pickle wants, under this name or the plain one, is a storage left over: that has a rule of its own.
+        if record.name in wanted or (plain not in present and (plain in wanted or not wanted)):
             yield at(name_span(document, index), record=record.name, name=document.local_name(record.name))
 
 

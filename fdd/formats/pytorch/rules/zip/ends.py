@@ -315,7 +315,7 @@ def archive_comment_cut(document: TorchDocument) -> Iterator[Violation]:
     kinds=ARCHIVES,
     needs=("ends",),
     title="Only one end record stands at the end of the file.",
-    message="another end record stands at offset {offset}, behind the one that ends the archive",
+    message="another end record stands at offset {offset}, {where}",
     remedy="Find out how the file was made: readers that search from different sides open different archives.",
 )
 def second_end_record(document: TorchDocument) -> Iterator[Violation]:
@@ -328,4 +328,6 @@ def second_end_record(document: TorchDocument) -> Iterator[Violation]:
     end = document.zip.ends.end
     for offset in document.zip.ends.other_ends:
         if end is not None and offset > end.span.offset:
-            yield at(Span(offset, 4), offset=offset)
+            yield at(Span(offset, 4), offset=offset, where="behind the one that ends the archive")
+    for span in document.zip.ends.strays:
+        yield at(span, offset=span.offset, where="between the directory and the records that end the archive")

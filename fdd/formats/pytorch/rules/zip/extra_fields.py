@@ -148,6 +148,9 @@ def zip64_field_wrong(document: TorchDocument) -> Iterator[Violation]:
     base = document.zip.directory.base if document.zip.directory is not None else 0
     for index, record in document.zip_records():
         name, entry, local = document.records[index].name, record.entry, record.local
+        for copy in (entry, local):
+            if copy is not None:
+                yield from _further_zip64(name, copy)
         if entry is not None and entry.zip64 is not None:
             called = (entry.raw_uncompressed_size, entry.raw_compressed_size, entry.raw_header_offset).count(U32_ESCAPE)
             what = _zip64_fault(entry, called, entry.disk_start == U16_ESCAPE)
@@ -159,10 +162,18 @@ def zip64_field_wrong(document: TorchDocument) -> Iterator[Violation]:
                 yield at(local.zip64.span, record=name, where=_where(local), what=what)
 
 
+def _further_zip64(name: str, copy: CentralEntry | LocalHeader) -> Iterator[Violation]:
+    """A second ZIP64 field: readers differ in which of the two they take."""
+    for item in [item for item in copy.extra if item.identifier == EXTRA_ZIP64][1:]:
+        yield at(item.span, record=name, where=_where(copy), what="a second set of numbers")
+
+
 def _zip64_fault(copy: CentralEntry | LocalHeader, called: int, disk: bool) -> str | None:
     zip64 = copy.zip64
     assert zip64 is not None
     count = len(zip64.values)
+    if not called and not disk:
+        return f"{count} numbers, and the header calls for none"
     if count != called:
         return f"{count} numbers where the header calls for {called}"
     if zip64.rest or (zip64.disk_start is not None) != disk:
@@ -177,7 +188,7 @@ def _local_zip64_fault(local: LocalHeader, entry: CentralEntry | None, base: int
     raw = (local.raw_uncompressed_size, local.raw_compressed_size)
     if U32_ESCAPE in raw:
         return _zip64_fault(local, raw.count(U32_ESCAPE), False)
-    if any(raw) or zip64.rest or zip64.disk_start is not None:
+    if any(raw) or zip64.rest or zip64.disk_start is not None or not zip64.values:
         return "values that the header does not call for"
     if entry is None:
         return None

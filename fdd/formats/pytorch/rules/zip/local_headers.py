@@ -213,9 +213,9 @@ def local_sizes_differ(document: TorchDocument) -> Iterator[Violation]:
     References: APPNOTE 4.4.4 bit 3, 4.4.7 to 4.4.9; format.md 1.5, 1.10.
     """
     for pair in pairs(document):
-        # Behind a descriptor all three are 0; a single value among zeros is wrong even where it is the true one.
-        zeros = [getattr(pair.local, field) for field in REPEATED].count(0)
-        blank = pair.described and zeros == len(REPEATED) - 1 and pair.local.zip64 is None
+        # Behind a descriptor all three are 0; a single bit among zeros is a turned one, even where it makes the true value.
+        bits = sum(getattr(pair.local, field).bit_count() for field in REPEATED)
+        blank = pair.described and bits == 1 and pair.local.zip64 is None
         for field in REPEATED:
             local, listed = getattr(pair.local, field), getattr(pair.entry, field)
             if (local == listed and not (blank and local)) or (pair.described and local == 0):

@@ -20,7 +20,8 @@ from fdd.formats.pytorch.rules.zip.copies import name_place
 LONGEST_NAME = 511
 """Bytes of a name that torch's reader keeps (format.md 1.16)."""
 DRIVE = re.compile(rb"[A-Za-z]:")
-CONTROL = re.compile(rb"[\x01-\x1f\x7f]")
+CONTROL = re.compile(rb"[\x01-\x1f\x7f]|\xc2[\x80-\x9f]")
+"""Both blocks of control characters, the second one as UTF-8 writes it."""
 
 
 def _names(document: TorchDocument) -> Iterator[tuple[str, bytes, CentralEntry | LocalHeader]]:
@@ -237,17 +238,22 @@ def name_too_long(document: TorchDocument) -> Iterator[Violation]:
     needs=("directory",),
     per="record",
     title="No name is a file and a folder at once.",
-    message="the record is a file, and {other} makes a folder of the same name",
+    message="{what}",
     remedy="Find out how the file was made: it cannot be unpacked whole.",
 )
 def file_and_folder(document: TorchDocument) -> Iterator[Violation]:
-    """Why it matters: no file system holds both, so unpacking loses one of them.
+    """Why it matters: no file system holds both, so unpacking loses one of them; a folder has no bytes of its own.
 
-    References: contract, section 6.
+    References: APPNOTE 4.3.8; contract, section 6.
     """
     names = sorted(name for _, name, _ in _names(document))
     for shown, name, copy in _names(document):
         folder = name + b"/"
         at_most = bisect_left(names, folder)
-        if name and not name.endswith(b"/") and at_most < len(names) and names[at_most].startswith(folder):
-            yield at(name_place(copy), record=shown, other=decode_name(names[at_most]))
+        if name.endswith(b"/"):
+            if copy.uncompressed_size:
+                what = f"the name is that of a folder, and the record holds {copy.uncompressed_size} bytes"
+                yield at(name_place(copy), record=shown, what=what)
+        elif name and at_most < len(names) and names[at_most].startswith(folder):
+            what = f"the record is a file, and {decode_name(names[at_most])} makes a folder of the same name"
+            yield at(name_place(copy), record=shown, what=what)

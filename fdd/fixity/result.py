@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What verification says of one file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from fdd.core.span import Span
+
+
+class Fixity(StrEnum):
+    """What became of the file."""
+
+    INTACT = "intact"
+    DAMAGED = "damaged"
+    TRUNCATED = "truncated"
+    EXTENDED = "extended"
+    SHIFTED = "shifted"
+    REPACKAGED = "repackaged"
+    REPLACED = "replaced"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class BadSegment:
+    """A segment whose bytes are not as recorded. ``bad_blocks`` are the spans of the first and last block that differ,
+    ``found_at`` the offset where its recorded bytes lie now, if they were found. Spans are those of the record."""
+
+    kind: str
+    span: Span
+    record: str | None
+    tensors: tuple[str, ...]
+    bad_blocks: tuple[Span, Span] | None = None
+    found_at: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        entry: dict[str, Any] = {"kind": self.kind, "offset": self.span.offset, "length": self.span.length}
+        if self.record is not None:
+            entry["record"] = self.record
+        if self.tensors:
+            entry["tensors"] = list(self.tensors)
+        if self.bad_blocks is not None:
+            first, last = self.bad_blocks
+            entry["first_bad_block"] = {"offset": first.offset, "length": first.length}
+            entry["last_bad_block"] = {"offset": last.offset, "length": last.length}
+        if self.found_at is not None:
+            entry["found_at"] = self.found_at
+        return entry
+
+
+@dataclass(frozen=True, slots=True)
+class FixityResult:
+    """The outcome for one file. ``detail`` is a sentence. ``shift`` are the bytes inserted (positive) or lost (negative),
+    ``shifted_from`` is the recorded offset from which on everything lies that much later or earlier."""
+
+    verdict: Fixity
+    name: str
+    expected_size: int
+    size: int | None
+    detail: str
+    bad: tuple[BadSegment, ...] = ()
+    shift: int = 0
+    shifted_from: int | None = None
+
+    @property
+    def intact(self) -> bool:
+        """Whether every byte is as recorded."""
+        return self.verdict is Fixity.INTACT
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """Names of all tensors that look at damaged bytes."""
+        return tuple(dict.fromkeys(name for segment in self.bad for name in segment.tensors))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        entry: dict[str, Any] = {
+            "name": self.name,
+            "verdict": self.verdict.value,
+            "detail": self.detail,
+            "expected_size": self.expected_size,
+            "size": self.size,
+            "shift": self.shift,
+        }
+        if self.shifted_from is not None:
+            entry["shifted_from"] = self.shifted_from
+        return entry | {"segments": [segment.to_dict() for segment in self.bad], "tensors": list(self.tensors)}
