@@ -58,8 +58,9 @@ class Tiling:
             last = order[-1] if order else None
             if found is None and last is not None and self._segments[last].span.length <= CHANCE:
                 # What was taken for the segment in front of here may be the beginning of a longer one.
-                start = position - self._segments[last].span.length
-                longer = self._found_at(start, order[-2] if len(order) > 1 else -1)
+                short = self._segments[last].span.length
+                start = position - short
+                longer = self._found_at(start, order[-2] if len(order) > 1 else -1, longer_than=short)
                 if longer is not None:
                     self._put_back(last)
                     order.pop()
@@ -77,12 +78,13 @@ class Tiling:
             order.append(fixed[position])
         return order
 
-    def _found_at(self, position: int, before: int | None) -> int | None:
+    def _found_at(self, position: int, before: int | None, *, longer_than: int = 0) -> int | None:
         """The segment whose bytes begin at ``position``; the one that followed ``before`` is tried first."""
         follower = before + 1 if before is not None and before + 1 < len(self._segments) else None
         own = self._segments[follower].span.length if follower is not None else 0
         # Long ones first: short ones are alike by chance.
-        for length in sorted(self._rest, key=lambda length: (length != own, -length)):
+        lengths = (length for length in self._rest if length > longer_than)
+        for length in sorted(lengths, key=lambda length: (length != own, -length)):
             indices = self._rest[length].get(self._digest(Span(position, length)) or "")
             if indices:
                 return follower if follower is not None and follower in indices else indices[0]

@@ -26,7 +26,7 @@ from fdd.report.premis_units import (
     new_object,
     uuid_of,
 )
-from fdd.report.xml_codec import OWN_NAMESPACE, Element, is_xml_text, tag, write
+from fdd.report.xml_codec import NIL, OWN_NAMESPACE, Element, is_xml_text, tag, write
 from fdd.report.xml_writer import report_element
 
 PYTORCH = "fdd000644"
@@ -90,8 +90,16 @@ def file_object(
 
 
 def technical_metadata(report: Report, *, brief: bool = False) -> Element:
-    """The properties, records and tensors of a report in our own namespace: a report without judgement and digests."""
-    return report_element(replace(report, status=None, findings=(), outcomes=(), run={}, digests={}), brief=brief)
+    """The properties, records and tensors of a report in our own namespace: a report without judgement and digests.
+
+    What is null is left out: `xsi:nil` is an error to some validators where they do not have our schema.
+    """
+    element = report_element(replace(report, status=None, findings=(), outcomes=(), run={}, digests={}), brief=brief)
+    for null in list(element.iterfind(f".//*[@{NIL}]")):
+        holder = null.getparent()
+        assert holder is not None
+        holder.remove(null)
+    return element
 
 
 def _add_formats(parent: Element, report: Report, options: PremisOptions) -> None:

@@ -75,7 +75,9 @@ def _struct(shape: Struct, depth: int) -> list[str]:
 
 def _element(name: str, field: Field, depth: int) -> list[str]:
     indent = "  " * depth
-    attributes = f'name="{name}"' + ("" if field.required else ' minOccurs="0"') + (' nillable="true"' if field.nullable else "")
+    # What may be null may be left out too: inside documents of others it is.
+    required = field.required and not field.nullable
+    attributes = f'name="{name}"' + ("" if required else ' minOccurs="0"') + (' nillable="true"' if field.nullable else "")
     return _typed(attributes, field.shape, depth, _documentation(field, indent))
 
 

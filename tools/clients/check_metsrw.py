@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads our METS and PREMIS with metsrw, the library of Archivematica, and builds a METS of our PREMIS with it.
 
-``python tools/clients/check_metsrw.py FILE...`` in an environment that has metsrw (0.7.0 was tried), with fdd on the path or
-in the environment. Prints what was read and exits 1 at the first thing that is not as it should be.
+``python tools/clients/check_metsrw.py FILE...`` in an environment that has metsrw (0.7.0 was tried);
+``--fdd-python`` names the Python of fdd where that is another one. Prints what was read and exits 1 at the first thing that
+is not as it should be.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import metsrw
 from lxml import etree
 from metsrw.plugins import premisrw
 
+ROOT = Path(__file__).resolve().parents[2]
 PREMIS = "http://www.loc.gov/premis/v3"
 
 
@@ -30,7 +32,7 @@ def expect(condition: bool, what: str) -> None:
 def written(python: str, form: str, files: list[Path], target: Path, *options: str) -> Path:
     """What fdd writes on the files."""
     command = [python, "-m", "fdd", "validate", "--quiet", "--format", form, "--output", str(target), *options, *map(str, files)]
-    subprocess.run(command, check=False)  # exit code 1: a file is not valid, which is as good here
+    subprocess.run(command, check=False, cwd=ROOT)  # exit code 1: a file is not valid, which is as good here
     expect(target.is_file(), f"fdd writes {target.name}")
     return target
 
@@ -60,7 +62,9 @@ def check_premis(path: Path, files: int) -> None:
         expect(thing.size.isdigit(), "a file has a size")
     for event in events:
         detail = event.parsed_event_detail
-        expect(detail["program"] == "fdd" and bool(detail["version"]), f"the detail of an event can be split: {event.event_detail}")
+        expect(
+            detail["program"] == "fdd" and bool(detail["version"]), f"the detail of an event can be split: {event.event_detail}"
+        )
         expect(isinstance(event.linking_agent_identifier_value, str), "an event names its agent")
         print(f"  event {event.event_type}: {event.event_outcome}  {detail}")
     expect([agent.name for agent in agents] == ["fdd"], "one agent, fdd")
@@ -109,11 +113,10 @@ def main() -> int:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        count = len(arguments.files)
-        premis = written(arguments.fdd_python, "premis", arguments.files, folder / "premis.xml")
-        check_premis(premis, count)
-        check_mets(written(arguments.fdd_python, "mets", arguments.files, folder / "mets.xml"), count)
-        one = written(arguments.fdd_python, "premis", arguments.files[:1], folder / "one.xml")
+        files = [path.resolve() for path in arguments.files]
+        check_premis(written(arguments.fdd_python, "premis", files, folder / "premis.xml"), len(files))
+        check_mets(written(arguments.fdd_python, "mets", files, folder / "mets.xml"), len(files))
+        one = written(arguments.fdd_python, "premis", files[:1], folder / "one.xml")
         check_building(one, folder / "built.xml")
     print("metsrw: all as it should be")
     return 0

@@ -17,7 +17,9 @@ from fdd.core.span import Span
 from fdd.formats.probe import Probe, make_probe
 from fdd.formats.pytorch.document import NestedFile, TorchDocument
 from fdd.formats.pytorch.identify import identify
+from fdd.formats.pytorch.names import EAGER_KINDS
 from fdd.formats.pytorch.properties import byte_order
+from fdd.formats.pytorch.readings import probe_archive
 from fdd.formats.pytorch.zipped import contents
 from fdd.tensors.model import Storage, Tensor
 
@@ -142,6 +144,10 @@ def _judge(
     judged = _judged(source, label, probe)
     if judged is None:
         document.nested.append(NestedFile(label, span, "unknown", "not-this-format", None, (), required))
+        if not required and shift is not None:
+            probe_archive(document, probe, span, "hidden" if document.kind in EAGER_KINDS else "carried")
+        elif not required:
+            document.has_code, document.followed = True, False
         return
     opened, status, outcomes = judged
     failed = tuple(

@@ -65,10 +65,10 @@ def _beside_other_kinds(document: TorchDocument, probe: Probe) -> None:
             _look(document, probe, document.tar.trailing)
     elif document.kind in FLATBUFFERS and probe.zip is not None and probe.zip.records:
         document.foreign_reading.append((ZIP, Span(0, probe.source.size)))
-        _probe_archive(document, probe, Span(0, probe.source.size))
+        probe_archive(document, probe, Span(0, probe.source.size))
 
 
-def _probe_archive(document: TorchDocument, probe: Probe, span: Span) -> None:
+def probe_archive(document: TorchDocument, probe: Probe, span: Span, role: str = "hidden") -> None:
     """Run the pickles in the records of an archive that the file holds besides."""
     source = SliceSource(probe.source, span)
     facts = read_directory(source, probe.limits)
@@ -81,7 +81,7 @@ def _probe_archive(document: TorchDocument, probe: Probe, span: Span) -> None:
         place = Span(span.offset + record.payload.offset, record.payload.length)
         deflated = METHOD_DEFLATED in (copy.method for copy in (record.entry, record.local) if copy is not None)
         data = inflate(probe.source, place, probe.limits.inflated_bytes) if deflated else None
-        probe_hidden(document, place, decode_name(record.name), probe.limits, data)
+        probe_hidden(document, place, decode_name(record.name), probe.limits, data, role)
 
 
 def _look(document: TorchDocument, probe: Probe, span: Span) -> None:
@@ -91,7 +91,7 @@ def _look(document: TorchDocument, probe: Probe, span: Span) -> None:
     if what is not None:
         document.foreign_reading.append((what, span))
     if what == ZIP and document.zip is None:
-        _probe_archive(document, probe, span)
+        probe_archive(document, probe, span)
 
 
 def _zip_as_pickle(document: TorchDocument, probe: Probe) -> None:

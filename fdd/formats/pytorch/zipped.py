@@ -222,7 +222,7 @@ def probe_record(document: TorchDocument, index: int, limits: Limits) -> None:
     record = document.records[index]
     read = contents(document, index, SMALL if record.method == "stored" else limits.inflated_bytes)
     if read is None or record.span is None:
-        if record.size and record.role in OUTSIDE_ROLES:
+        if record.size and record.role not in CARRIED_ROLES | SMALL_ROLES:
             document.has_code = True
             document.followed = False
         return
@@ -232,7 +232,7 @@ def probe_record(document: TorchDocument, index: int, limits: Limits) -> None:
         document.has_code = True
         document.facts.setdefault("native", []).append((record.name, record.span, magic))
         return
-    if record.role in OUTSIDE_ROLES and WRAPPED.match(data):
+    if record.role not in CARRIED_ROLES and WRAPPED.match(data):
         document.has_code = True
         document.followed = False
         return

@@ -100,29 +100,6 @@ def several_saves(document: TorchDocument) -> Iterator[Violation]:
 
 
 @rule(
-    "PT-DMG-017",
-    "save-interrupted",
-    axis="advice",
-    level="warning",
-    clause="damage.complete",
-    kinds=frozenset({"incomplete-save"}),
-    title="The save was carried through.",
-    message="the archive is whole but holds no object, only {records}: saving failed or was"
-    " stopped before the object was written",
-    remedy="There is no model in this file. Ask for the file of a save that ended well; look for an error in the log of the run.",
-)
-def save_interrupted(document: TorchDocument) -> Iterator[Violation]:
-    """Why it matters: when torch.save meets an error in the object, it closes the archive all the same and leaves a file that
-    looks whole.
-
-    References: format.md 1.2; contract, section 1.
-    """
-    if document.zip is not None:
-        names = [document.local_name(record.name) for record in document.records]
-        yield at(Span(0, document.size), records=listed(names, 6))
-
-
-@rule(
     "PT-DMG-018",
     "storages-missing",
     axis="advice",

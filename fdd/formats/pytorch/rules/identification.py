@@ -63,8 +63,8 @@ def extension_unusual(document: TorchDocument) -> Iterator[Violation]:
     clause="identification.complete",
     kinds=ARCHIVES,
     title="The save was not interrupted.",
-    message="the archive is whole but holds no object: data.pkl is missing, only {present} are there",
-    remedy="Nothing can be recovered from this file: torch.save failed before the object was written. Look for another copy.",
+    message="the archive is whole but holds no object: data.pkl is missing, only {present} are there; the save failed or was stopped",
+    remedy="There is no model in this file. Ask for the file of a save that ended well; look for an error in the log of the run.",
 )
 def save_incomplete(document: TorchDocument) -> Iterator[Violation]:
     """Why it matters: a torch.save that fails leaves a good archive behind that holds only its small records.

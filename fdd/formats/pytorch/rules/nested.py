@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from fdd.core.rule import Violation, at
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.export_facts import ProgramFacts
-from fdd.formats.pytorch.rules.catalogue import SCRIPT, rule
+from fdd.formats.pytorch.rules.catalogue import EAGER, SCRIPT, rule
 
 HOLDERS = frozenset({"pt2", "mar", "distcp"})
 """Kinds that torch files are a part of."""
-CARRIERS = HOLDERS | SCRIPT | {"torch-package"}
+CARRIERS = HOLDERS | SCRIPT | EAGER | {"torch-package"}
 """Kinds that torch files may travel in."""
 
 
