@@ -63,7 +63,7 @@ def extension_unusual(document: TorchDocument) -> Iterator[Violation]:
     clause="identification.complete",
     kinds=ARCHIVES,
     title="The save was not interrupted.",
-    message="the archive is whole but holds no object, only {present}: saving failed or was stopped before the object was written",
+    message="the archive is whole but holds no object, only {present}: saving failed or was stopped before that was written",
     remedy="There is no model in this file. Ask for the file of a save that ended well; look for an error in the log of the run.",
 )
 def save_incomplete(document: TorchDocument) -> Iterator[Violation]:
