@@ -82,7 +82,7 @@ def plain_records(
     ]
 
 
-def entry(path: str, sizes: Sequence[int], strides: Sequence[int], **changes: object) -> dict[str, object]:
+def entry(path: str, sizes: Sequence[int], strides: Sequence[int], /, **changes: object) -> dict[str, object]:
     """What a configuration says of one tensor."""
     meta = {
         "dtype": FLOAT, "sizes": [{"as_int": size} for size in sizes], "requires_grad": True,

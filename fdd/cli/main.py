@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -91,7 +92,6 @@ def _complain(command: str, message: str) -> None:
 def _silence_stdout() -> None:
     """Let what is still buffered go nowhere, so that the interpreter does not fail over it when it ends."""
     import contextlib
-    import os
 
     with contextlib.suppress(OSError, ValueError):  # no descriptor: standard output was replaced by a caller
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -99,4 +99,6 @@ def _silence_stdout() -> None:
 
 def entry() -> None:
     """The entry point of the `fdd` script."""
+    # Nothing here uses numpy's linear algebra; making its threads would be a sixth of the time of loading numpy.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     raise SystemExit(main(sys.argv[1:]))

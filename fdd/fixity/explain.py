@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from fdd.core.source import ByteSource
@@ -14,15 +14,13 @@ from fdd.fixity.located import FoundPart, PartsNow
 from fdd.fixity.looks import Look, named
 from fdd.fixity.manifest import Manifest
 from fdd.fixity.result import Fixity
-from fdd.fixity.tiling import Tiling
+from fdd.fixity.order import Order
 
 Explanation = tuple[Fixity, str, list[Look], Mapping[Look, FoundPart]]
 """Verdict, detail, the segments to name, and where the bytes of some of them lie now under which name."""
 
 LEAST_TELLING = 16
 """Bytes of a record that tells one file from another: the small ones (version, byte order) are alike in all."""
-FORMLESS = frozenset({"unknown", "zeros", "text", "empty", "zip", "tar", "pickle"})
-"""Kinds that say nothing of what wrote the file: damage makes them of others."""
 MOST_NAMED = 4
 """Names given in a sentence."""
 
@@ -45,7 +43,7 @@ def _with_old_folder(manifest: Manifest, now: PartsNow) -> PartsNow:
         return part._replace(record=old + part.record[len(new) :] if part.record is not None else None)
 
     by_digest = {key: [renamed(part) for part in parts] for key, parts in now.by_digest.items()}
-    return PartsNow(now.kind, now.orderly, now.sound, [renamed(part) for part in now.records], by_digest)
+    return replace(now, records=[renamed(part) for part in now.records], by_digest=by_digest)
 
 
 def _top_folder(names: Iterable[str | None]) -> str | None:
@@ -89,13 +87,13 @@ class _Content:
         return [look for look in self.bad if look.is_data and look not in self.places]
 
     def _lay_out(self) -> None:
-        away = set(self.bad)
-        in_place = {index for index, look in enumerate(self.here) if look not in away}
-        tiling = Tiling(self.manifest, self.source, in_place)
-        for index, offset in tiling.offsets.items():
+        bad = set(self.bad)
+        away = [index for index, look in enumerate(self.here) if look in bad and look.segment.span.length]
+        order = Order(self.manifest, self.source, away)
+        for index, offset in order.offsets.items():
             look = self.here[index]
             self.places.setdefault(look, FoundPart(None, offset))
-            if index in tiling.alone and look.is_data:
+            if index in order.alone and look.is_data:
                 self.swapped.append(look)
 
     def _all_there(self, data: list[Look]) -> Explanation:
@@ -164,8 +162,8 @@ class _Content:
         if storages and self.now.orderly and self.now.sound:
             return True  # the checksums inside say that the new bytes were written, not damaged
         most_gone = 2 * _weight(look for look in others if look in gone) >= _weight(others)
-        other_kind = self.now.kind not in FORMLESS | {self.manifest.format.get("kind")}
-        return len(gone) > 1 and most_gone and (other_kind or (self.now.orderly and self.now.sound is not False))
+        whole = self.now.is_other_kind(self.manifest) or (self.now.orderly and self.now.sound is not False)
+        return len(gone) > 1 and most_gone and whole
 
     def _damage(self) -> str:
         bad = self.bad

@@ -16,6 +16,10 @@ from fdd.formats.probe import make_probe
 from fdd.limits import Limits
 
 
+FORMLESS = frozenset({"unknown", "zeros", "text", "empty", "zip", "tar", "pickle"})
+"""Kinds that say nothing of what wrote the file: damage makes them of others."""
+
+
 class FoundPart(NamedTuple):
     """A part of the file as it is now. ``record`` is the name it goes by, None where the container leads to none there."""
 
@@ -32,10 +36,16 @@ class PartsNow:
     """
 
     kind: str
+    format: str | None
     orderly: bool
     sound: bool | None
     records: list[FoundPart]
     by_digest: dict[tuple[str, ...], list[FoundPart]]
+
+    def is_other_kind(self, manifest: Manifest) -> bool:
+        """Whether the file is of a kind that no damage makes of the recorded one."""
+        same = self.kind == manifest.format.get("kind") or (self.format is not None and self.format == manifest.format.get("fdd"))
+        return not same and self.kind not in FORMLESS
 
 
 def find_parts(manifest: Manifest, source: ByteSource, limits: Limits) -> PartsNow:
@@ -43,7 +53,7 @@ def find_parts(manifest: Manifest, source: ByteSource, limits: Limits) -> PartsN
     probe = make_probe(source, name=manifest.name, path=None, limits=limits, depth="structure")
     identification, fmt, document = open_by_kind(probe)
     if fmt is None:
-        return PartsNow(identification.kind, False, None, [], {})
+        return PartsNow(identification.kind, identification.format, False, None, [], {})
     algorithms = next((tuple(segment.digests) for segment in manifest.segments if segment.digests), ())
     rows: list[tuple[Record, FoundPart, Part]] = []
     for record in fmt.stored_parts(document):
@@ -60,7 +70,8 @@ def find_parts(manifest: Manifest, source: ByteSource, limits: Limits) -> PartsN
             by_digest.setdefault(tuple(part.digests[name] for name in algorithms), []).append(found)
     checked = ((record, part) for record, _, part in rows if part.deflated or record.method == "stored")
     records = [FoundPart(record.name, part.span.offset) for record, _, part in rows if not part.deflated]
-    return PartsNow(identification.kind, fmt.is_orderly(document), _sound(checked), records, by_digest)
+    orderly = fmt.is_orderly(document)
+    return PartsNow(identification.kind, identification.format, orderly, _sound(checked), records, by_digest)
 
 
 def _sound(checked: Iterable[tuple[Record, Part]]) -> bool | None:

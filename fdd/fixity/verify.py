@@ -14,7 +14,7 @@ from typing import BinaryIO
 from fdd.core.payload import read_payload
 from fdd.core.source import ByteSource, FileSource, open_source
 from fdd.core.span import Span
-from fdd.fixity.explain import FORMLESS, explain_content
+from fdd.fixity.explain import explain_content
 from fdd.fixity.located import FoundPart, PartsNow, find_parts
 from fdd.fixity.looks import Look, bad_blocks, look_at, named
 from fdd.fixity.manifest import Manifest
@@ -23,8 +23,6 @@ from fdd.limits import Limits
 
 __all__ = ["Fixity", "FixityResult", "verify"]
 
-UNTELLING = FORMLESS - {"zeros"}
-"""Kinds that the first bytes of a file of another kind may look like."""
 LEAST_WITNESS = 8
 """Bytes behind a loss that tell it from a cut: fewer, and zeros, may be at the end of a file by chance."""
 
@@ -110,7 +108,7 @@ class _Comparison:
             return None
         witnesses = whole_blocks or any(look.matches and look.segment.span.length for look in here)
         certain = witnesses or size == 0
-        if not certain and self._parts_now().kind not in UNTELLING | {self._manifest.format.get("kind")}:
+        if not certain and (self._parts_now().is_other_kind(self._manifest) or self._parts_now().kind == "zeros"):
             return None
         lost = sum(look.is_data for look in bad)
         detail = f"the file ends {-self._delta} bytes early; {lost} records are cut or gone"
@@ -165,7 +163,7 @@ class _Comparison:
         kind = self._parts_now().kind
         if kind == "zeros":
             return self._result(Fixity.DAMAGED, "the file holds nothing but zeros", [look])
-        other = kind not in UNTELLING | {self._manifest.format.get("kind")}
+        other = self._parts_now().is_other_kind(self._manifest)
         if (len(good) > 1 or self._delta) and not any(good) and (other or (not self._delta and len(good) > 1)):
             detail = f"no part of the file holds the bytes it held: this is another file (it looks like {kind})"
             return self._result(Fixity.REPLACED, detail, [look])

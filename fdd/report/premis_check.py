@@ -117,8 +117,9 @@ def _objects(root: Element) -> Iterator[str]:
             continue
         if characteristics.find(_name("compositionLevel")) is None:
             yield f"{category} without compositionLevel"
-        if characteristics.find(_name("size")) is None and characteristics.find(_name("fixity")) is not None:
-            yield f"{category} with a digest and without size"
+        makers = [maker.text or "" for maker in characteristics.iter(_name("messageDigestOriginator"))]
+        if characteristics.find(_name("size")) is None and any(maker.startswith("fdd ") for maker in makers):
+            yield f"{category} of which fdd read every byte, without size"
         labels = [DIGEST_LABELS[name] for name in STRENGTH]
         found = [fixity.findtext(_name("messageDigestAlgorithm")) or "" for fixity in characteristics.findall(_name("fixity"))]
         places = [labels.index(label) for label in found if label in labels]

@@ -103,7 +103,10 @@ class FixityWriter:
         identifier = uuid_of(base)
         self._taken.add(identifier)
         event = uuid_of(base, "event", EVENT_TYPE, check.moment)
-        self._document.add([self._object(check.recorded, identifier, event)], [self._event(check, identifier, event)], TOOL)
+        size = check.recorded.size
+        if size is None and check.result.intact:  # lists record none, but the digest holds of this many bytes
+            size = check.result.size
+        self._document.add([self._object(check.recorded, size, identifier, event)], [self._event(check, identifier, event)], TOOL)
 
     def end(self) -> None:
         """Close the document."""
@@ -114,7 +117,7 @@ class FixityWriter:
             return str(uuid.uuid4())
         return free_base(digest_base(recorded.digests) or recorded.path, recorded.path, self._taken)
 
-    def _object(self, recorded: Recorded, identifier: str, event: str) -> Element:
+    def _object(self, recorded: Recorded, size: int | None, identifier: str, event: str) -> Element:
         """The file as it was recorded, whatever has become of it."""
         element = new_object("file", identifier)
         if recorded.content_digest is not None:
@@ -122,8 +125,8 @@ class FixityWriter:
         characteristics = add(element, "objectCharacteristics")
         add(characteristics, "compositionLevel", "0")
         add_fixity(characteristics, recorded.digests, recorded.originator)
-        if recorded.size is not None:
-            add(characteristics, "size", str(recorded.size))
+        if size is not None:
+            add(characteristics, "size", str(size))
         holder = add(characteristics, "format")
         designation = add(holder, "formatDesignation")
         name = recorded.format.get("fdd")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -35,6 +36,7 @@ def is_xml_text(text: str) -> bool:
     return _FORBIDDEN.search(text) is None
 
 
+@cache
 def tag(name: str) -> str:
     """The qualified name of a field's element."""
     return f"{{{NAMESPACE}}}{camel(name)}"

@@ -40,7 +40,7 @@ def judge_records(document: TorchDocument, probe: Probe, indexes: Iterable[int],
     for index in indexes:
         record = document.records[index]
         if record.span is None:
-            document.followed = False
+            document.has_code, document.followed = True, False
             continue
         limit = "nested_files" if probe.level >= probe.limits.nested_files else _too_large(document, probe, index)
         if limit is not None:
@@ -49,7 +49,7 @@ def judge_records(document: TorchDocument, probe: Probe, indexes: Iterable[int],
             continue
         source = _source_of(document, probe, index)
         if source is None:
-            document.followed = False
+            document.has_code, document.followed = True, False
             continue
         stored = isinstance(source, SliceSource)
         _judge(document, probe, source, record.name, record.span, record.span.offset if stored else None, required)
@@ -144,10 +144,9 @@ def _judge(
     judged = _judged(source, label, probe)
     if judged is None:
         document.nested.append(NestedFile(label, span, "unknown", "not-this-format", None, (), required))
-        if not required and shift is not None:
-            probe_archive(document, probe, span, "hidden" if document.kind in EAGER_KINDS else "carried")
-        elif not required:
-            document.has_code, document.followed = True, False
+        if not required:
+            role = "hidden" if document.kind in EAGER_KINDS else "carried"
+            probe_archive(document, source, span, probe.limits, role, inflated=shift is None)
         return
     opened, status, outcomes = judged
     failed = tuple(

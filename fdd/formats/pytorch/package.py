@@ -120,8 +120,10 @@ def read_model_archive(document: TorchDocument, probe: Probe) -> None:
     wanted: list[int] = []
     others: list[int] = []
     for index, record in enumerate(document.records):
-        model = record.name.lower().endswith(MODEL_SUFFIXES) and _begins_like_torch(document, index)
-        (wanted if model else others).append(index)
+        model = record.name.lower().endswith(MODEL_SUFFIXES)
+        if model and contents(document, index, 1) is None:
+            document.has_code, document.followed = True, False
+        (wanted if model and _begins_like_torch(document, index) else others).append(index)
     judge_records(document, probe, wanted)
     judge_carried(document, probe, others)
     for index in others:

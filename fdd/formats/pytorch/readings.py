@@ -6,13 +6,14 @@ from __future__ import annotations
 from fdd.container.zip import read_directory, read_local_headers
 from fdd.container.zip.inflate import inflate
 from fdd.container.zip.structs import END_SIGNATURE, LOCAL_HEADER_SIGNATURE, METHOD_DEFLATED
-from fdd.core.source import SliceSource
+from fdd.core.source import ByteSource, SliceSource
 from fdd.core.span import Span
 from fdd.core.text import decode_name
 from fdd.formats.probe import Probe
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.pickled import probe_hidden
 from fdd.formats.pytorch.zipped import readable
+from fdd.limits import Limits
 from fdd.pickles import looks_like_pickle
 
 LOOKED_AT = 1 << 20
@@ -65,23 +66,31 @@ def _beside_other_kinds(document: TorchDocument, probe: Probe) -> None:
             _look(document, probe, document.tar.trailing)
     elif document.kind in FLATBUFFERS and probe.zip is not None and probe.zip.records:
         document.foreign_reading.append((ZIP, Span(0, probe.source.size)))
-        probe_archive(document, probe, Span(0, probe.source.size))
+        probe_archive(document, probe.source, Span(0, probe.source.size), probe.limits)
 
 
-def probe_archive(document: TorchDocument, probe: Probe, span: Span, role: str = "hidden") -> None:
-    """Run the pickles in the records of an archive that the file holds besides."""
-    source = SliceSource(probe.source, span)
-    facts = read_directory(source, probe.limits)
-    read_local_headers(source, facts, probe.limits)
+def probe_archive(
+    document: TorchDocument, source: ByteSource, span: Span, limits: Limits, role: str = "hidden", *, inflated: bool = False
+) -> None:
+    """Run the pickles in the records of an archive that the file holds besides: the bytes ``source``.
+
+    They lie at ``span`` of the file, or were ``inflated`` from what lies there.
+    """
+    facts = read_directory(source, limits)
+    read_local_headers(source, facts, limits)
     for record in (*facts.records, *facts.unlisted):
         document.has_code = True
         if record.payload is None or not readable(record):
             document.followed = False
             continue
-        place = Span(span.offset + record.payload.offset, record.payload.length)
-        deflated = METHOD_DEFLATED in (copy.method for copy in (record.entry, record.local) if copy is not None)
-        data = inflate(probe.source, place, probe.limits.inflated_bytes) if deflated else None
-        probe_hidden(document, place, decode_name(record.name), probe.limits, data, role)
+        place = span if inflated else Span(span.offset + record.payload.offset, record.payload.length)
+        data: bytes | None = None
+        if METHOD_DEFLATED in (copy.method for copy in (record.entry, record.local) if copy is not None):
+            data = inflate(source, record.payload, limits.inflated_bytes)
+            document.followed = document.followed and data is not None
+        elif inflated:
+            data = source.read_at(record.payload.offset, min(record.payload.length, limits.pickle_bytes))
+        probe_hidden(document, place, decode_name(record.name), limits, data, role)
 
 
 def _look(document: TorchDocument, probe: Probe, span: Span) -> None:
@@ -91,7 +100,7 @@ def _look(document: TorchDocument, probe: Probe, span: Span) -> None:
     if what is not None:
         document.foreign_reading.append((what, span))
     if what == ZIP and document.zip is None:
-        probe_archive(document, probe, span)
+        probe_archive(document, SliceSource(probe.source, span), span, probe.limits)
 
 
 def _zip_as_pickle(document: TorchDocument, probe: Probe) -> None:

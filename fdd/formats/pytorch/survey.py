@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from fdd.pickles.nodes import ByteArrayNode, Call, DictNode, Global, ListNode, PersistentId, PickleFacts, SetNode, Value
@@ -52,6 +52,8 @@ class Survey:
     """References in all that was made, as it lies in memory, and ..."""
     expanded: int = 0
     """... values of the largest tree when each shared one is counted at every place, capped; both 0 where little is shared."""
+    hashed: dict[int, str | None] = field(default_factory=dict)
+    """Used while walking: id() of a part of a key -> what in it has no hash."""
 
 
 def survey(facts: PickleFacts) -> Survey:
@@ -62,6 +64,7 @@ def survey(facts: PickleFacts) -> Survey:
     gc.disable()  # nothing here makes garbage, and the collector would go over the whole tree again and again
     try:
         shared = _walk(roots, found)
+        found.hashed.clear()
     finally:
         if collecting:
             gc.enable()
@@ -136,25 +139,40 @@ def _look_at_items(value: SetNode, found: Survey) -> None:
 
 def _look_for_unhashable(offset: int, keys: Iterable[Value], found: Survey) -> None:
     for key in keys:
-        what = without_hash(key)
+        what = without_hash(key, found.hashed)
         if what is not None and len(found.unhashable) < MOST_KEPT:
             found.unhashable.append((offset, what))
 
 
-def without_hash(key: Value) -> str | None:
-    """What in a key has no hash, in words; None where all of it has one, or where only its unknown class would tell."""
-    seen: set[int] = set()
-    waiting: list[Value] = [key]
-    while waiting:
-        value = waiting.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        held = _hashed_parts(value)
-        if isinstance(held, str):
-            return held
-        waiting.extend(held)
-    return None
+def without_hash(key: Value, known: dict[int, str | None]) -> str | None:
+    """What in a key has no hash, in words; None where all of it has one, or where only its unknown class would tell.
+
+    ``known`` keeps the answer for every part by its id(): sets within sets would else be walked again from each level.
+    """
+    path: list[tuple[Value, Iterator[Value]]] = []
+    _enter(key, path, known)
+    while path:
+        value, rest = path[-1]
+        for part in rest:
+            if id(part) not in known:
+                _enter(part, path, known)
+                if path[-1][0] is not value:
+                    break
+            if known[id(part)] is not None:
+                known[id(value)] = known[id(part)]
+                path.pop()
+                break
+        else:
+            path.pop()
+    return known[id(key)]
+
+
+def _enter(value: Value, path: list[tuple[Value, Iterator[Value]]], known: dict[int, str | None]) -> None:
+    """Answer for ``value`` what it alone tells, and put it on the path where its parts decide."""
+    held = _hashed_parts(value)
+    known[id(value)] = held if isinstance(held, str) else None
+    if held and not isinstance(held, str):
+        path.append((value, iter(held)))
 
 
 def _hashed_parts(value: Value) -> Sequence[Value] | str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from fdd.container.zip import read_local_headers, read_some_local_headers
 from fdd.container.zip.inflate import inflate
+from fdd.container.zip.layout import UNOWNED
 from fdd.container.zip.structs import (
     FLAG_DESCRIPTOR,
     FLAG_ENCRYPTED,
@@ -21,7 +22,7 @@ from fdd.container.zip.structs import (
 )
 from fdd.core.model import Identification, Record
 from fdd.core.source import ByteSource
-from fdd.core.span import Span
+from fdd.core.span import Span, gaps
 from fdd.core.text import decode_name
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.names import EAGER_KINDS, MARKERS, SCRIPT_PICKLES, SMALL_RECORDS, record_role, zip_kind
@@ -195,9 +196,11 @@ def _probe_rest(document: TorchDocument, limits: Limits) -> None:
         # Its entry names another place, or was in a part of the directory that is damaged.
         lost = not listed.get(unlisted.name.lower(), not facts.entries_lost)
         _probe_unlisted(document, unlisted, lost, limits)
-    for region in facts.regions:
-        if region.what in ("gap", "trailing", "prefix") and region.span.length:
-            probe_unowned(document, region.span, limits)
+    if any(region.what in UNOWNED for region in facts.regions):
+        seen = [record.extent for record in facts.unlisted if record.extent is not None]
+        owned = [region.span for region in facts.regions if region.what not in UNOWNED]
+        for span in gaps(seen + owned, Span(0, facts.size)):
+            probe_unowned(document, span, limits)
     end = facts.ends.end
     if end is not None and end.comment:
         probe_hidden(document, Span(end.span.end - len(end.comment), len(end.comment)), None, limits, end.comment)
