@@ -184,7 +184,7 @@ def removed(file: File, count: int) -> Iterator[Case]:
         must = file.touched(Span(offset, size)) if end - first == size else frozenset()
         # A loss that leaves next to nothing behind it cannot be told from a cut, or from other damage near the end.
         behind = range(max(touched) + 1, len(file.segments))
-        clear = sum(segment.span.length for segment in file.segments[behind.start :])
+        clear = sum(file.segments[index].span.length for index in behind if any(file.bytes_of(index)))
         may = frozenset(behind if clear < 8 else ())
         verdicts = {"truncated"} if end == len(data) else {"shifted"} if clear >= 8 else {"shifted", "truncated", "damaged"}
         yield Case(

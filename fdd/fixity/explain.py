@@ -13,8 +13,8 @@ from fdd.core.source import ByteSource
 from fdd.fixity.located import FoundPart, PartsNow
 from fdd.fixity.looks import Look, named
 from fdd.fixity.manifest import Manifest
-from fdd.fixity.result import Fixity
 from fdd.fixity.order import Order
+from fdd.fixity.result import Fixity
 
 Explanation = tuple[Fixity, str, list[Look], Mapping[Look, FoundPart]]
 """Verdict, detail, the segments to name, and where the bytes of some of them lie now under which name."""
@@ -32,7 +32,7 @@ def explain_content(manifest: Manifest, source: ByteSource, now: PartsNow, here:
 
 def _with_old_folder(manifest: Manifest, now: PartsNow) -> PartsNow:
     """The same with names below the recorded top folder: that of a ZIP follows the name of the file and means nothing."""
-    if not any(segment.kind == "directory" for segment in manifest.segments):
+    if not _is_zip(manifest):
         return now
     old = _top_folder(segment.record for segment in manifest.segments if segment.kind == "data")
     new = _top_folder(part.record for part in now.records)
@@ -44,6 +44,10 @@ def _with_old_folder(manifest: Manifest, now: PartsNow) -> PartsNow:
 
     by_digest = {key: [renamed(part) for part in parts] for key, parts in now.by_digest.items()}
     return replace(now, records=[renamed(part) for part in now.records], by_digest=by_digest)
+
+
+def _is_zip(manifest: Manifest) -> bool:
+    return any(segment.kind == "directory" for segment in manifest.segments)
 
 
 def _top_folder(names: Iterable[str | None]) -> str | None:
@@ -59,19 +63,15 @@ class _Content:
     now: PartsNow
     here: list[Look]
     bad: list[Look] = field(default_factory=list)
-    """Segments that are not in their place. Small ones may be alike by chance: in an orderly container a payload is in its
+    """Segments that are not in their place. Small ones may be alike by chance: in a ZIP that can be read a payload is in its
     place only where a record still begins."""
     places: dict[Look, FoundPart] = field(default_factory=dict)
     swapped: list[Look] = field(default_factory=list)
     """Payloads that stand where those of others belong, whatever the container says."""
 
     def explanation(self) -> Explanation:
-        several = sum(not look.matches for look in self.here) > 1
-        starts = {part.offset for part in self.now.records}
-        for look in self.here:
-            by_chance = look.is_data and several and self.now.orderly and look.segment.span.offset not in starts
-            if by_chance or not look.matches:
-                self.bad.append(look)
+        several = sum(not look.matches for look in self.here) > 1 and self.now.orderly and _is_zip(self.manifest)
+        self.bad = [look for look in self.here if not look.matches or (several and self._is_gone(look))]
         data = [look for look in self.here if look.is_data]
         self.places = _assign(data, set(self.bad), self.now)
         if self.source.size == self.manifest.size and len(self.bad) > 1:
@@ -83,8 +83,16 @@ class _Content:
             return Fixity.REPLACED, detail, self.bad, self.places
         return Fixity.DAMAGED, self._damage(), self.bad, self.places
 
+    def _is_gone(self, look: Look) -> bool:
+        """Whether the container leads to no record at the place of a payload; to none of its name, where it is empty."""
+        if look.segment.kind != "data":
+            return False
+        if not look.segment.span.length:
+            return all(part.record != look.segment.record for part in self.now.records)
+        return all(part.offset != look.segment.span.offset for part in self.now.records)
+
     def _lost(self) -> list[Look]:
-        return [look for look in self.bad if look.is_data and look not in self.places]
+        return [look for look in self.bad if look.segment.kind == "data" and look not in self.places]
 
     def _lay_out(self) -> None:
         bad = set(self.bad)

@@ -15,7 +15,6 @@ from fdd.formats.opening import open_by_kind
 from fdd.formats.probe import make_probe
 from fdd.limits import Limits
 
-
 FORMLESS = frozenset({"unknown", "zeros", "text", "empty", "zip", "tar", "pickle"})
 """Kinds that say nothing of what wrote the file: damage makes them of others."""
 
@@ -70,7 +69,7 @@ def find_parts(manifest: Manifest, source: ByteSource, limits: Limits) -> PartsN
             by_digest.setdefault(tuple(part.digests[name] for name in algorithms), []).append(found)
     checked = ((record, part) for record, _, part in rows if part.deflated or record.method == "stored")
     records = [FoundPart(record.name, part.span.offset) for record, _, part in rows if not part.deflated]
-    orderly = fmt.is_orderly(document)
+    orderly = identification.format is not None and fmt.is_orderly(document)
     return PartsNow(identification.kind, identification.format, orderly, _sound(checked), records, by_digest)
 
 

@@ -13,13 +13,14 @@ from fdd.core.span import Span
 from fdd.fixity.manifest import Manifest, SegmentEntry
 
 MOST_READ = 4
-"""Times the size of the file that may be digested before the search gives up."""
+AT_LEAST = 64 << 20
+"""Times the size of the file that may be digested before the search gives up, and bytes that may be in any case."""
 MOST_TRIES = 100_000
 """Digests that may be made before it does: a file of a hundred thousand parts in disorder is not sorted out."""
 CHANCE = 4096
 """Bytes up to which a segment may be found in its old place by chance, where others are now (zeros): it is looked for too."""
-NEAR = 3
-"""Payloads looked at from either end of what is not in its place: the outer ones may be alike by chance."""
+NEAR = 8
+"""Payloads looked at beyond either end of what is not in its place: small ones may be alike by chance."""
 
 
 class Order:
@@ -35,7 +36,7 @@ class Order:
         self.alone: set[int] = set()
         self._segments = manifest.segments
         self._source = source
-        self._bytes_left = MOST_READ * source.size
+        self._bytes_left = max(MOST_READ * source.size, AT_LEAST)
         self._tries_left = MOST_TRIES
         for first, second in _exchanges(self._segments, away):
             if self._is_exchanged(first, second, set(away)):
@@ -137,15 +138,29 @@ class Order:
 
 def _exchanges(segments: Sequence[SegmentEntry], away: Sequence[int]) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
     """Pairs of runs that may have been exchanged, if a single exchange is what happened: payloads, or whole records."""
-    data = [index for index, segment in enumerate(segments) if segment.kind == "data" and segment.span.length]
-    front = [index for index in data if index <= away[0]][-NEAR:]
-    back = [index for index in data if index >= away[-1]][:NEAR]
-    for first, second in product(reversed(front), back):
+    front = _payloads(segments, range(away[0], -1, -1))
+    back = _payloads(segments, range(away[-1], len(segments)))
+    for first, second in product(front, back):
         if first < second:
             yield [first], [second]
-    runs = [_record(segments, index) for index in (away[0], away[-1])]
-    if runs[0][-1] < runs[1][0]:
-        yield runs[0], runs[1]
+    front_records = [_record(segments, index) for index in (away[0], *front)]
+    back_records = [_record(segments, index) for index in (away[-1], *back)]
+    for one, other in product(front_records, back_records):
+        if one[-1] < other[0]:
+            yield one, other
+
+
+def _payloads(segments: Sequence[SegmentEntry], indices: range) -> list[int]:
+    """The first payload, and those behind it as long as they are small enough to be alike by chance."""
+    found: list[int] = []
+    for index in indices:
+        segment = segments[index]
+        if segment.kind != "data" or not segment.span.length:
+            continue
+        if len(found) > NEAR or (index != indices.start and segment.span.length > CHANCE):
+            break
+        found.append(index)
+    return found
 
 
 def _record(segments: Sequence[SegmentEntry], index: int) -> Sequence[int]:

@@ -43,6 +43,7 @@ _INT4 = Struct("<i").unpack_from
 _UINT4 = Struct("<I").unpack_from
 _UINT2 = Struct("<H").unpack_from
 _IMPORTABLE = re.compile(r"[\w.\-]+")
+_COST_BYTES = 256
 
 
 def run(data: Data, *, start: int = 0, limits: Limits = Limits()) -> PickleFacts:
@@ -68,15 +69,21 @@ def looks_like_pickle(data: Data, start: int = 0, limits: Limits = Limits()) -> 
     PROTO 0 or 1 (which CPython accepts and nothing writes), one of the three must be there, with names that could be
     imported: prose and source text that begins with `c` would else be a GLOBAL.
     """
+    return probe(data, start, limits)[0]
+
+
+def probe(data: Data, start: int = 0, limits: Limits = Limits()) -> tuple[bool, int]:
+    """What :func:`looks_like_pickle` says, and what it took to find out: opcodes run, and one more for every 256 bytes."""
     head = bytes(data[start : start + 2])
     if not head or (head[0] == _PROTO and not 0 <= head[-1] <= HIGHEST_PROTOCOL):
-        return False
+        return False, 1
     state = _state(data, start, limits, probing=True)
     limit = _run(state)
     names = [event.value for event in state.events if event.what == "global"]
+    cost = 1 + sum(filter(None, state.counts)) + (state.position - start) // _COST_BYTES
     if head[0] == _PROTO and head[-1] >= 2:
-        return state.stopped or bool(names) or limit is not None
-    return any(_IMPORTABLE.fullmatch(name.module) and _IMPORTABLE.fullmatch(name.name) for name in names)
+        return state.stopped or bool(names) or limit is not None, cost
+    return any(_IMPORTABLE.fullmatch(name.module) and _IMPORTABLE.fullmatch(name.name) for name in names), cost
 
 
 def _state(data: Data, start: int, limits: Limits, probing: bool = False) -> State:

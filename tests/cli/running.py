@@ -65,7 +65,12 @@ def started(*arguments: str | Path, **options: Any) -> subprocess.Popen[bytes]:
 
 def ended(process: subprocess.Popen[bytes], data: bytes | None = None) -> Ran:
     """Wait for the end."""
-    out, err = process.communicate(data, timeout=100)
+    with process:
+        try:
+            out, err = process.communicate(data, timeout=100)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
     return Ran(process.returncode, (out or b"").decode(), (err or b"").decode())
 
 

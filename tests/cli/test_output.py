@@ -281,13 +281,12 @@ def test_colours_on_terminals_only(
 
 def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     fill(tmp_path, **{f"{number}__pt": good() for number in range(20)})
-    process = started("validate", tmp_path, "--format", "json", "--verbose")
-    assert process.stdout is not None and process.stderr is not None
-    process.stdout.read(10)
-    process.stdout.close()
-    assert process.stderr.read() == b""
-    process.stderr.close()
-    assert process.wait(60) == 3
+    with started("validate", tmp_path, "--format", "json", "--verbose") as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        said = process.stderr.read()
+    assert (process.returncode, said) == (3, b"")
 
 
 class Gone(io.StringIO):

@@ -215,9 +215,7 @@ def number_7z(value: int) -> bytes:
     return bytes([value]) if value < 0x80 else bytes([0x80 | value >> 8, value & 0xFF])
 
 
-def header_7z(
-    sizes: dict[str, int], coder: bytes = b"\x01\x00", empty: tuple[str, ...] = (), packed: int | None = None
-) -> bytes:
+def header_7z(sizes: dict[str, int], coder: bytes = b"\x01\x00", empty: tuple[str, ...] = (), packed: int | None = None) -> bytes:
     """A plain header: one folder that holds all members."""
     names = "".join(name + "\0" for name in (*sizes, *empty)).encode("utf-16-le")
     total = sum(sizes.values())

@@ -45,7 +45,7 @@ def official(name: str) -> Path:
 class _Local(etree.Resolver):
     """Answers every request for a schema with the local file of that name."""
 
-    def resolve(self, system_url: str, public_id: str, context: Any) -> Any:
+    def resolve(self, system_url: str, public_id: str, context: Any) -> Any:  # type: ignore[override]
         return self.resolve_filename(str(official(system_url.rpartition("/")[2])), context)  # type: ignore[attr-defined]
 
 

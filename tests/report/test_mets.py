@@ -66,7 +66,7 @@ def test_wrapped_elements_say_where_their_schema_is() -> None:
     wrapped = [element for holder in root.iterfind(".//m:xmlData", NS) for element in holder]
     assert wrapped
     assert all("premis.xsd" in (element.get(f"{{{XSI}}}schemaLocation") or "") for element in wrapped)
-    kinds = [element.get("MDTYPE") for element in root.iterfind(".//m:mdWrap", NS)]
+    kinds = [str(element.get("MDTYPE")) for element in root.iterfind(".//m:mdWrap", NS)]
     assert kinds == sorted(kinds, key=["PREMIS:OBJECT", "PREMIS:EVENT", "PREMIS:AGENT"].index)
 
 

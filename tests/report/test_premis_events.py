@@ -5,15 +5,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 import fdd
 from fdd import api
-from fdd.core.finding import Level
 from fdd.report.premis_check import check
 from fdd.report.premis_units import detail_text
 from fdd.resources import corpus_dir
 from tests.report.premis_documents import MODEL, NS, document, objects, texts
+from tests.test_corpus import MANIFEST, report_of
 
 TENSOR = corpus_dir() / "real" / "torch-2.13.0-tensor.pt"
 
@@ -59,13 +57,10 @@ def test_depths_below_full() -> None:
 
 
 def test_a_valid_file_that_is_dangerous_is_no_plain_success() -> None:
-    report = fdd.validate(str(TENSOR))
-    assert report.status is not None
-    finding = replace(report.findings[0], level=Level.ERROR) if report.findings else None
-    if finding is None:
-        pytest.skip("no finding to make worse")
-    root = document("premis", [replace(report, findings=(finding,))], premis_events="validation")
+    entry = next(entry for entry in MANIFEST if (entry["verdict"], entry["safety"]) == ("valid", "dangerous"))
+    root = document("premis", [report_of(entry)], premis_events="validation")
     assert texts(root, "eventOutcome") == ["warning"]
+    assert "Safety: dangerous." in texts(root, "eventOutcomeDetailNote")[0]
 
 
 def test_each_profile_is_a_validation_of_its_own() -> None:

@@ -21,6 +21,7 @@ from fdd.report import Style, Summary, new_writer
 from fdd.report.xml_codec import read, tag, write
 from fdd.report.xml_writer import read_report, report_element
 from fdd.resources import corpus_dir, schema_path
+from tests.report.samples import written
 from tests.test_corpus import MANIFEST, report_on
 
 HOSTILE = [
@@ -67,6 +68,22 @@ def test_hostile_names_survive(schema: etree.XMLSchema, text: str) -> None:
     back = read_report(data).to_dict()
     assert [record["name"] for record in back["records"]] == [text] * len(records)
     assert back["properties"]["metadata"] == {"key": text, "list": [text, None, 1.5]}
+
+
+def test_ten_thousand_records(schema: etree.XMLSchema) -> None:
+    report = fdd.validate(str(corpus_dir() / "real" / "torch-2.13.0-tensor.pt"))
+    many = tuple({**report.records[0], "name": f"{'x' * 100}/{number}"} for number in range(10_000))
+    data = etree.tostring(report_element(replace(report, records=many)))
+    schema.assertValid(etree.fromstring(data))
+    assert read_report(data).records == many
+
+
+@pytest.mark.parametrize("single", [True, False])
+def test_the_document_says_where_its_schema_is(single: bool) -> None:
+    report = fdd.validate(str(corpus_dir() / "real" / "torch-2.13.0-tensor.pt"))
+    root = etree.fromstring(written("xml", [report], single=single).encode())
+    assert root.tag == tag("report" if single else "reports")
+    assert root.get("{http://www.w3.org/2001/XMLSchema-instance}schemaLocation") == "urn:x-fdd:report:1.0 report-1.0.xsd"
 
 
 PLAIN = st.recursive(

@@ -69,7 +69,7 @@ def _globals(pickle: PickleRecord) -> list[tuple[str, str]]:
 
 
 def _storages(pickle: PickleRecord) -> list[Storage]:
-    ids = PersistentIdReader(pickle, (5, 6))
+    ids = PersistentIdReader(pickle, (5, 6), number_keys=True)
     for event in pickle.facts.events:
         if event.what == "persistent-id" and isinstance(event.value, PersistentId):
             ids.read(event.value)

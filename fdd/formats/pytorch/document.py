@@ -33,9 +33,10 @@ class PickleRecord:
 
     ``role``: object (data.pkl), constants, attributes, bytecode, debug, traced-inputs, packaged; magic, protocol,
     sys-info, keys, tensors, storages (legacy parts); copy (of a record that is there twice), hidden (in a record that
-    should hold none), lost (of a record whose entry in a damaged directory is missing), nested (in a string of another pickle), trailing (behind STOP or the end),
-    further (of a further complete legacy stream); foreign (a bare pickle); carried (in a file of the user that travels
-    along: extra files, resources of packages, members of model archives); ts-code (of a script in a package).
+    should hold none), lost (of a record whose entry in the directory is damaged or missing), nested (in a string of
+    another pickle), trailing (behind STOP or the end), further (of a further complete legacy stream); foreign (a bare
+    pickle); carried (in a file of the user that travels along: extra files, resources of packages, members of model
+    archives); ts-code (of a script in a package).
     ``span`` is the part of the file that holds its bytes; ``shift`` what has to be added to an offset of the facts to get
     one of the file, None where there is no such sum (deflated or nested in a string).
     """

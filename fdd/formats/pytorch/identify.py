@@ -6,12 +6,13 @@ from __future__ import annotations
 import os
 import re
 
+from fdd.container.zip import read_some_local_headers
 from fdd.container.zip.structs import LOCAL_HEADER_SIGNATURE, ZipFacts
 from fdd.core.model import Basis, Identification, Registry
 from fdd.core.text import decode_name
 from fdd.formats.probe import Probe
-from fdd.formats.pytorch.names import ZipKind, zip_kind
-from fdd.formats.pytorch.zipped import all_names
+from fdd.formats.pytorch.names import ZipKind
+from fdd.formats.pytorch.zipped import doubtful_records, kind_of_archive
 from fdd.pickles import looks_like_pickle
 
 FORMAT = "fdd000644"
@@ -63,6 +64,8 @@ TORCH_LOCAL_HEADERS = (
     bytes.fromhex("504b03041400080808000000000000000000000000000000"),
 )
 """First bytes of an archive by torch's own writer: stored, empty and deflated first record (format.md 1.1)."""
+MOST_DOUBTFUL = 32
+"""Records with odd names whose local headers are asked, too, where else only the directory is read."""
 TAR_MEMBERS = ("sys_info", "pickle", "tensors", "storages")
 
 
@@ -167,7 +170,12 @@ def _zip(probe: Probe) -> Identification | None:
     facts = probe.zip
     if facts is None or probe.tar is not None:
         return None  # what lies inside a tar is its members' business
-    found = zip_kind(all_names(facts))
+    found = kind_of_archive(facts)
+    if not facts.local_headers_read:
+        doubtful = doubtful_records(facts, found)
+        if 0 < len(doubtful) <= MOST_DOUBTFUL:
+            read_some_local_headers(probe.source, facts, doubtful)
+            found = kind_of_archive(facts)
     if found is None and facts.directory is None and probe.head.startswith(TORCH_LOCAL_HEADERS):
         found = ZipKind("torch-zip", "", (), "signature")
     if found is None:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the values of sparse index tensors out of the payload and holds them against what they may be (format.md 2.4).
 
+So it does with the tables of nested tensors, which say where in a buffer each of the tensors lies.
+
 Values are read in the byte order of the file. Where no record states one, one of the two orders has to fit all of them.
 Memory is bounded: a chunk at a time, whatever the tensors claim.
 """
@@ -17,17 +19,20 @@ from fdd.core.finding import Reason
 from fdd.core.model import ABSENT, COMPLETE, Evidence
 from fdd.core.span import Span
 from fdd.formats.pytorch.document import TorchDocument
-from fdd.formats.pytorch.objects import every_tensor
+from fdd.formats.pytorch.objects import INDEXED, every_tensor
 from fdd.formats.pytorch.zipped import contents
 from fdd.limits import Limits
-from fdd.tensors.model import Storage, Tensor
-from fdd.tensors.sparse import COMPRESSED, COO, IndexRange, index_ranges
+from fdd.tensors.model import Storage, Tensor, element_count
+from fdd.tensors.nested import NESTED
+from fdd.tensors.sparse import IndexRange, index_ranges
 
 CHUNK = 1 << 18
 """Elements read at a time."""
 MOST_READ = 64
 """Index tensors may look at the same bytes again and again: in all, this many times the size of the file is read."""
 MOST_FAULTS = 200
+MOST_NESTED = 1_000_000
+"""Numbers in one table of a nested tensor."""
 TYPE_CODES = {"int64": "q", "int32": "i"}
 BLOCKERS = (
     "PT-TEN-017", "PT-TEN-010", "PT-TEN-008", "PT-TEN-009", "PT-TEN-011", "PT-TEN-007", "PT-TEN-004", "PT-TEN-001",
@@ -69,12 +74,8 @@ class _Values:
     def faults(self, name: str | None, expected: IndexRange) -> Iterator[IndexFault]:
         """The first bad value of each row. Raises :class:`_Unreadable`."""
         tensor = expected.tensor
-        end, storage = tensor.view_byte_count, tensor.storage
-        if end is None or storage is None or tensor.dtype is None or tensor.dtype.name not in TYPE_CODES:
-            raise _Unreadable
-        if end > (storage.stored_size or 0) or end > (storage.byte_count or 0):
-            raise _Unreadable
-        read = _reader(self.document, storage)
+        read, storage = self._open(tensor), tensor.storage
+        assert storage is not None and tensor.dtype is not None
         rows = list(_rows(tensor)) if len(expected.limits) > 1 else _rows(tensor)
         shared = min(expected.limits, default=0)
         for row, places in enumerate(rows):
@@ -105,6 +106,44 @@ class _Values:
         if len(places) and before != total:
             return places[-1], f"ends with {before} instead of {total}"
         return None
+
+    def nested(self, name: str | None, whole: Tensor) -> Iterator[IndexFault]:
+        """The tensors in a nested tensor that do not lie in its buffer. Raises :class:`_Unreadable`."""
+        parts = whole.components
+        length = element_count(parts["buffer"].shape) if parts["buffer"].shape is not None else None
+        tables = [self._table(parts[name]) for name in ("sizes", "strides", "offsets") if name in parts]
+        if length is None or len(tables) < 3:
+            raise _Unreadable
+        sizes, strides, offsets = tables
+        for row, ((start,), *view) in enumerate(zip(offsets, sizes, strides, strict=False)):
+            size, stride = view
+            if min((start, *size, *stride)) >= 0:
+                end = start + sum((count - 1) * step for count, step in zip(size, stride, strict=True)) + 1
+                if 0 in size or end <= length:
+                    continue
+            place = parts["sizes"]
+            assert place.storage is not None and place.dtype is not None and place.shape is not None
+            first = (place.storage_offset or 0) + row * (place.stride or (0,))[0]
+            span = _place(self.document, place.storage, first * place.dtype.size, place.dtype.size)
+            what = f"sizes {tuple(size)}, strides {tuple(stride)}, offset {start} in a buffer of {length} elements"
+            yield IndexFault(name, place.storage.record, span, f"tensor {row} of a nested tensor: {what}")
+
+    def _table(self, tensor: Tensor) -> list[list[int]]:
+        """The rows of a small index tensor; a column is a table with one number in each row."""
+        read = self._open(tensor)
+        if (element_count(tensor.shape or ()) or 0) > MOST_NESTED:
+            raise _Unreadable("numbers in the tables of a nested tensor")
+        rows = [[value for _, values in self._chunks(read, tensor, places) for value in values] for places in _rows(tensor)]
+        return [[value] for value in rows[0]] if rows and len(tensor.shape or ()) == 1 else rows
+
+    def _open(self, tensor: Tensor) -> ReadStorage:
+        """How to read the storage of an index tensor that lies inside it."""
+        end, storage = tensor.view_byte_count, tensor.storage
+        if end is None or storage is None or tensor.dtype is None or tensor.dtype.name not in TYPE_CODES:
+            raise _Unreadable
+        if end > (storage.stored_size or 0) or end > (storage.byte_count or 0):
+            raise _Unreadable
+        return _reader(self.document, storage)
 
     def _chunks(self, read: ReadStorage, tensor: Tensor, places: range) -> Iterator[tuple[int, array[int]]]:
         """(index of the first one, values). ``places`` are elements of the storage."""
@@ -182,7 +221,7 @@ def byte_orders(document: TorchDocument) -> tuple[str, ...]:
 
 def read_index_values(document: TorchDocument) -> None:
     """Fill the fact ``index-values`` (a list of :class:`IndexFault`) and state the evidence of that name."""
-    wanted = [pair for pair in every_tensor(document) if pair[1].layout == COO or pair[1].layout in COMPRESSED]
+    wanted = [pair for pair in every_tensor(document) if pair[1].layout in INDEXED]
     found: tuple[list[IndexFault], Evidence] = ([], COMPLETE if wanted else ABSENT)
     for order in reversed(byte_orders(document)):
         # Little comes last: where neither order fits, its faults are the ones told.
@@ -199,6 +238,12 @@ def _try(
     faults: list[IndexFault] = []
     evidence = COMPLETE if wanted else ABSENT
     for name, tensor in wanted:
+        if tensor.layout == NESTED:
+            try:
+                faults += values.nested(name, tensor)
+            except _Unreadable as error:
+                evidence = _unread(error)
+            continue
         ranges = index_ranges(tensor)
         if not ranges:
             evidence = Evidence("partial", Reason.BLOCKED, BLOCKERS)
@@ -206,8 +251,13 @@ def _try(
             try:
                 faults += values.faults(name, expected)
             except _Unreadable as error:
-                limit = Evidence("partial", Reason.LIMIT, detail=error.limit)
-                evidence = limit if error.limit is not None else Evidence("partial", Reason.BLOCKED, BLOCKERS)
+                evidence = _unread(error)
         if len(faults) >= MOST_FAULTS:
             break
     return faults, evidence
+
+
+def _unread(error: _Unreadable) -> Evidence:
+    if error.limit is not None:
+        return Evidence("partial", Reason.LIMIT, detail=error.limit)
+    return Evidence("partial", Reason.BLOCKED, BLOCKERS)

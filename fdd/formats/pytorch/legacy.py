@@ -20,7 +20,7 @@ from fdd.formats.pytorch.identify import legacy_heads
 from fdd.formats.pytorch.objects import read_objects
 from fdd.formats.pytorch.older_facts import LEGACY_PARTS, MAGIC_NUMBER, STREAM_VERSION, LegacyFacts, LegacyStorage
 from fdd.formats.pytorch.persistent_ids import PersistentIdReader, text_of
-from fdd.formats.pytorch.pickled import WANTS_MORE, probe_hidden, run_part
+from fdd.formats.pytorch.pickled import WANTS_MORE, probe_unowned, run_part
 from fdd.limits import Limits
 from fdd.pickles.nodes import ListNode, PersistentId, Value
 from fdd.tensors.model import Storage
@@ -201,7 +201,7 @@ def _read_behind(document: TorchDocument, first: LegacyFacts, limits: Limits) ->
             pickle.role = "trailing" if pickle.role == "further" else pickle.role
     if position < size:
         first.rest = Span(position, size - position)
-        if not broken and probe_hidden(document, first.rest, None, limits, role="trailing"):
+        if not broken and probe_unowned(document, first.rest, limits, role="trailing"):
             first.rest_holds = "a pickle"
 
 

@@ -62,17 +62,16 @@ class _Folder:
         return next((name for name in sorted(self.names) if pattern.fullmatch(name)), None)
 
 
-def zip_kind(names: Iterable[str]) -> ZipKind | None:
+def zip_kind(names: Iterable[str], *, unfinished: bool) -> ZipKind | None:
     """The kind of a ZIP with these record names, in the order of the directory; None where it is not a torch file.
 
     The folder of the first record comes first, as torch takes it; other folders follow, then the archive's own top level
-    and folders one level deeper (archives packed again by hand).
+    and folders one level deeper (archives packed again by hand). ``unfinished``: nothing in the whole ZIP is more than
+    the small records that a save writes beside the object.
     """
     names = list(dict.fromkeys(names))
-    # A save is unfinished only where nothing in the whole ZIP is more than its small records.
-    small = all(name.endswith("/") or name.partition("/")[2] in MARKERS for name in names)
     for folder in _folders(names):
-        found = _script_family(folder) or _package_family(folder) or _eager(folder, small)
+        found = _script_family(folder) or _package_family(folder) or _eager(folder, unfinished)
         if found is not None:
             return found
     return _archive_level(names)
@@ -126,7 +125,7 @@ def _package_family(folder: _Folder) -> ZipKind | None:
     return None
 
 
-def _eager(folder: _Folder, only_small: bool) -> ZipKind | None:
+def _eager(folder: _Folder, unfinished: bool) -> ZipKind | None:
     # torch looks names up without regard to case: DATA.PKL serves as data.pkl.
     pickle_name = next((name for name in sorted(folder.names, reverse=True) if name.lower() == "data.pkl"), None)
     markers = [name for name in MARKERS if folder.has(name)]
@@ -135,7 +134,7 @@ def _eager(folder: _Folder, only_small: bool) -> ZipKind | None:
         return ZipKind("torch-zip", folder.root, folder.full(pickle_name))
     versions = [name for name in markers if name in VERSION_NAMES]
     distinct = len(markers) - max(0, len(versions) - 1) + (storage is not None)
-    if _depth(folder.root) == 1 and only_small and (distinct >= 2 or versions == ["version"]):
+    if _depth(folder.root) == 1 and unfinished and (distinct >= 2 or versions == ["version"]):
         return ZipKind("incomplete-save", folder.root, folder.full(*markers))
     if distinct >= 2:
         return ZipKind("torch-zip", folder.root, folder.full(*markers, *((storage,) if storage else ())), "container")

@@ -15,6 +15,7 @@ from fdd.formats.pytorch.pickle_values import call_target
 from fdd.formats.pytorch.rebuilds import REBUILD_FUNCTIONS, TensorReader
 from fdd.pickles.nodes import MISSING, Call, PersistentId
 from fdd.tensors.model import Storage, Tensor
+from fdd.tensors.nested import NESTED
 from fdd.tensors.sparse import COMPRESSED, COO
 
 SCRIPT_FOLDERS = {
@@ -27,6 +28,10 @@ SCRIPT_FOLDERS = {
 """Role of a TorchScript pickle -> folders that hold its storages."""
 
 
+DEEP = 50
+"""Nesting above which a pickle may hold tensors wrapped very often."""
+INDEXED = frozenset({COO, NESTED, *COMPRESSED})
+"""Layouts of tensors that are made of values and of index tensors."""
 Readers = Callable[[TorchDocument, PickleRecord], tuple[PersistentIdReader, TensorReader]]
 """Makes what reads the persistent ids and the tensors of one pickle."""
 FIRST_VERSION = b"1"
@@ -40,7 +45,9 @@ def usual_readers(document: TorchDocument, pickle: PickleRecord) -> tuple[Persis
     """Readers of ids that are tuples, as in all forms but the tar."""
     legacy = document.kind == "torch-legacy"
     lengths = (6,) if legacy else (5, 6) if document.kind in SCRIPT_KINDS else (5,)
-    ids = PersistentIdReader(pickle, lengths, module_ids=legacy)
+    # Packages number their storages; the C++ writer of scripts has texts, but its readers take both.
+    numbers = document.kind == "torch-package" or document.kind in SCRIPT_KINDS
+    ids = PersistentIdReader(pickle, lengths, module_ids=legacy, number_keys=numbers)
     return ids, TensorReader(pickle, ids)
 
 
@@ -50,8 +57,8 @@ def read_objects(document: TorchDocument, readers: Readers = usual_readers) -> N
         if pickle.role not in NO_OBJECTS:
             _read_pickle(document, pickle, readers)
     document.storages.sort(key=_first_use)
-    sparse = any(tensor.layout in COMPRESSED or tensor.layout == COO for _, tensor in _every_tensor(document))
-    document.evidence["index-values"] = NOT_REQUESTED if sparse else ABSENT
+    indexed = any(tensor.layout in INDEXED for _, tensor in _every_tensor(document))
+    document.evidence["index-values"] = NOT_REQUESTED if indexed else ABSENT
 
 
 def _first_use(storage: Storage) -> int:
@@ -61,6 +68,8 @@ def _first_use(storage: Storage) -> int:
 def _read_pickle(document: TorchDocument, pickle: PickleRecord, readers: Readers) -> None:
     ids, reader = readers(document, pickle)
     named: list[Tensor] = []
+    if pickle.facts.deepest > DEEP:
+        _read_calls(pickle, reader)
     if pickle.facts.root is not MISSING:
         named += _named(find_tensors(pickle.facts.root, reader, ids), _prefix(document, pickle))
         if pickle.role in ("object", "packaged"):
@@ -87,6 +96,13 @@ def _read_pickle(document: TorchDocument, pickle: PickleRecord, readers: Readers
     if ids.other:
         document.facts.setdefault("other-ids", []).extend((pickle, node, value) for node, value in ids.other)
     locate_storages(document, ids.storages.values(), pickle)
+
+
+def _read_calls(pickle: PickleRecord, reader: TensorReader) -> None:
+    """Read all tensors in stream order: each call after those whose results it is given, so that nothing is read in depth."""
+    for event in pickle.facts.events:
+        if event.what == "call" and isinstance(event.value, Call) and call_target(event.value) in REBUILD_FUNCTIONS:
+            reader.read(event.value)
 
 
 def owners_of(tensors: Iterable[Tensor]) -> dict[int, str]:

@@ -44,7 +44,7 @@ def storage_dtype(node: Value) -> DType | None:
     """
     if not isinstance(node, Global):
         return None
-    return STORAGE_CLASSES.get(node.name) or (torch_dtype(node.name) if node.module == "torch" else None)
+    return STORAGE_CLASSES.get(node.name)
 
 
 @dataclass(slots=True)
@@ -61,13 +61,17 @@ class ModuleSource:
 class PersistentIdReader:
     """Collects the storages that one pickle refers to.
 
-    ``lengths``: how many items the id of a storage may have there; ``module_ids``: whether module classes have ids too.
+    ``lengths``: how many items the id of a storage may have there; ``module_ids``: whether module classes have ids too;
+    ``number_keys``: whether a key may be a number instead of its text.
     """
 
-    def __init__(self, pickle: PickleRecord, lengths: tuple[int, ...] = (5, 6), *, module_ids: bool = False) -> None:
+    def __init__(
+        self, pickle: PickleRecord, lengths: tuple[int, ...] = (5, 6), *, module_ids: bool = False, number_keys: bool = False
+    ) -> None:
         self.pickle = pickle
         self.lengths = lengths
         self.module_ids = module_ids
+        self.number_keys = number_keys
         self.storages: dict[str, Storage] = {}
         self.modules: list[ModuleSource] = []
         self.other: list[tuple[PersistentId, tuple[Value, ...]]] = []
@@ -123,6 +127,8 @@ class PersistentIdReader:
         if key_text is None:
             self._state(node, "id-key", f"a {type(key).__name__} as key")
             return None
+        if not isinstance(key, (str, bytes)) and not self.number_keys:
+            self._state(node, "id-key-number", f"the number {key_text} as key")
         place = self.pickle.place(node.offset)
         type_name = kind.path if isinstance(kind, Global) else type(kind).__name__
         if len(value) == 6 and value[5] is not None:

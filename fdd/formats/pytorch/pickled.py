@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from fdd.core.model import COMPLETE
 from fdd.core.span import Span
 from fdd.formats.pytorch import globals as lists
 from fdd.formats.pytorch.document import GlobalUse, PickleRecord, TorchDocument
+from fdd.formats.pytorch.hidden_starts import PROTO_HEAD, next_danger, next_pickle
 from fdd.formats.pytorch.names import SCRIPT_KINDS
 from fdd.formats.pytorch.survey import survey
 from fdd.limits import Limits
@@ -20,10 +20,10 @@ from fdd.pickles.opcodes import BY_NAME
 
 PROBE_BYTES = 1 << 16
 """How much of an unknown record is looked at before it is read whole as a pickle."""
-MOST_TRAILING = 64
+MOST_TRAILING = 1_000
 """Pickles behind STOP that are followed one after the other."""
-MOST_CANDIDATES = 256
-"""Places behind STOP that are tried as the start of another pickle."""
+SEARCHED_BYTES = 1 << 20
+"""Bytes of no owner, or of an unknown record, that are searched for a pickle that begins further on."""
 FIRST_PART_BYTES = 1 << 16
 """What is read of a stream at first to run one of its pickles."""
 WANTS_MORE = frozenset({NO_STOP, ARGUMENT_PAST_END, NO_NEWLINE})
@@ -31,10 +31,6 @@ WANTS_MORE = frozenset({NO_STOP, ARGUMENT_PAST_END, NO_NEWLINE})
 ZIP_HEAD = b"PK\x03\x04"
 SCRIPT_ROLES = frozenset({"ts-code", "debug"})
 """Pickles of scripts in files of other kinds (packages)."""
-MOST_UNOWNED = 32
-"""Places in bytes of no owner that are tried as the start of a pickle."""
-_PICKLE_HEAD = re.compile(rb"\x80[\x00-\x05]|[ci][A-Za-z_][\w.]*\n[A-Za-z_][\w.]*\n|\((?=[ci(])")
-_PROTO_HEAD = re.compile(rb"\x80[\x02-\x05]")
 
 
 def run_pickle(
@@ -75,23 +71,13 @@ def _wants_more(facts: PickleFacts) -> bool:
 def _enter_following(document: TorchDocument, data: bytes, first: PickleRecord, role: str, limits: Limits) -> None:
     position = first.facts.end
     for _ in range(MOST_TRAILING):
-        start = _next_pickle(data, position)
+        start = next_pickle(document, data, position, limits)
         if start is None:
             return
         following = _enter(document, data, start, role, first.record, first.span, first.shift, limits, first.level)
         position = max(following.facts.end, start + 1)
-
-
-def _next_pickle(data: bytes, position: int) -> int | None:
-    """Where the next pickle begins: right here, or at a PROTO further on; None where there is none."""
-    if looks_like_pickle(data, position):
-        return position
-    for count, match in enumerate(_PROTO_HEAD.finditer(data, position + 1)):
-        if count >= MOST_CANDIDATES:
-            return None
-        if looks_like_pickle(data, match.start()):
-            return match.start()
-    return None
+    if next_pickle(document, data, position, limits) is not None:
+        document.followed = False
 
 
 def _enter(
@@ -222,28 +208,26 @@ def probe_hidden(
     return True
 
 
-def probe_unowned(document: TorchDocument, span: Span, limits: Limits) -> None:
-    """Run what looks like a pickle in bytes of no owner: at their begin any pickle, further on one that names danger.
+def probe_unowned(
+    document: TorchDocument,
+    span: Span,
+    limits: Limits,
+    record: str | None = None,
+    data: bytes | None = None,
+    role: str = "hidden",
+) -> bool:
+    """Run what looks like a pickle in bytes of no use: at their begin any pickle, further on one that names danger.
 
-    Where such bytes begin is chance, so a byte in front must not hide a pickle; but parts of a damaged file's own
-    pickles may lie among them, which name what they always do.
+    Where such bytes begin is chance, so a byte in front must not hide a pickle. Whether there was one.
     """
-    if probe_hidden(document, span, None, limits):
-        return
-    data = document.source.read_at(span.offset, min(span.length, PROBE_BYTES))
-    for count, match in enumerate(_PICKLE_HEAD.finditer(data, 1)):
-        if count >= MOST_UNOWNED:
-            return
-        start = match.start()
-        if looks_like_pickle(data, start) and _names_danger(data, start, limits):
-            probe_hidden(document, Span(span.offset + start, span.length - start), None, limits)
-            return
-
-
-def _names_danger(data: bytes, start: int, limits: Limits) -> bool:
-    facts = run(data, start=start, limits=limits)
-    names = [event.value for event in facts.events if event.what == "global"]
-    return any(isinstance(name, Global) and lists.grade(name.module, name.name) == "dangerous" for name in names)
+    if probe_hidden(document, span, record, limits, data, role):
+        return True
+    searched = data if data is not None else document.source.read_at(span.offset, min(span.length, SEARCHED_BYTES))
+    start = next_danger(document, searched[:SEARCHED_BYTES], 1, limits)
+    if start is None:
+        return False
+    rest = Span(span.offset + start, span.length - start) if data is None else span
+    return probe_hidden(document, rest, record, limits, data[start:] if data is not None else None, role)
 
 
 def _may_go_on(head: bytes, span: Span, data: bytes | None) -> bool:
@@ -253,7 +237,7 @@ def _may_go_on(head: bytes, span: Span, data: bytes | None) -> bool:
 
 def _only_prose(data: bytes, limits: Limits) -> bool:
     """Lines of text that begin like a GLOBAL by chance (`cat`, `dog`): no PROTO, no end, nothing called, no bad name."""
-    if _PROTO_HEAD.match(data):
+    if PROTO_HEAD.match(data):
         return False
     facts = run(data, limits=limits)
     names = [event.value for event in facts.events if event.what == "global"]

@@ -19,13 +19,15 @@ from fdd.formats.pytorch.pickle_values import (
     layout_name,
     size_of,
 )
-from fdd.pickles.nodes import Call, DictNode, Global, ListNode, PersistentId, Value
+from fdd.pickles.nodes import ByteArrayNode, Call, DictNode, Global, ListNode, PersistentId, SetNode, Value
 from fdd.tensors.dtypes import DType
 from fdd.tensors.model import Quantizer, Storage, Tensor
+from fdd.tensors.nested import nested_faults
 
 TENSOR_METADATA_KEYS = frozenset({"conj", "neg"})
-DEEPEST_WRAPPING = 16
-"""Parameter around subclass around tensor: real files wrap two or three times. Deeper ones are read as no tensor."""
+DEEPEST_WRAPPING = 100
+"""Tensors rebuilt from arguments for the rebuilding of others: real files wrap two or three times; torch itself calls
+one function from the other and ends at some hundreds."""
 SPARSE_PARTS: dict[str, tuple[str, ...]] = {
     "sparse_coo": ("indices", "values"),
     "sparse_csr": ("crow_indices", "col_indices", "values"),
@@ -62,7 +64,9 @@ class TensorReader:
             self._known[id(value)] = None  # a call that holds itself is no tensor
             target = call_target(value)
             reader = _READERS.get(target) if target is not None else None
-            if reader is not None and isinstance(value.args, tuple) and self._level < DEEPEST_WRAPPING:
+            if reader is not None and self._level >= DEEPEST_WRAPPING:
+                self._state(value, "argument-type", f"a tensor wrapped more than {DEEPEST_WRAPPING} times")
+            elif reader is not None and isinstance(value.args, tuple):
                 self._level += 1
                 tensor = reader(self, value, value.args)
                 self._level -= 1
@@ -125,6 +129,8 @@ class TensorReader:
     def _hooks(self, call: Call, value: Value) -> None:
         if value is None:
             self._state(call, "hooks", "None as backward hooks")
+        elif type(value) in _NO_HOOKS:
+            self._state(call, "argument-type", f"{kind_of(value)} where the backward hooks belong")
         elif not is_empty_dict(value):
             self._state(call, "hooks", "filled backward hooks")
 
@@ -227,7 +233,8 @@ class TensorReader:
         return self.read(value)
 
     def rebuild_parameter(self, call: Call, args: tuple[Value, ...]) -> Tensor | None:
-        if not self._count(call, 3, 4 if call_target(call) == ("torch._utils", "_rebuild_parameter_with_state") else 3):
+        count = 4 if call_target(call) == ("torch._utils", "_rebuild_parameter_with_state") else 3
+        if not self._count(call, count, count):
             return None
         tensor = self.read(args[0])
         if tensor is None:
@@ -237,8 +244,15 @@ class TensorReader:
         tensor.requires_grad = self._flag(call, args[1])
         self._hooks(call, args[2])
         if len(args) == 4:
-            tensor.attributes = attribute_names(args[3])
+            self._attributes(call, args[3], tensor)
         return tensor
+
+    def _attributes(self, call: Call, value: Value, tensor: Tensor) -> None:
+        """Attributes that are set on a tensor: a dict, or one of the object and one of its slots."""
+        parts = value if isinstance(value, tuple) and len(value) == 2 else (value,)
+        if any(type(part) in _NO_STATE for part in parts):
+            self._state(call, "argument-type", f"{kind_of(value)} where the attributes of the tensor belong")
+        tensor.attributes = attribute_names(value)
 
     def parameter_class(self, call: Call, args: tuple[Value, ...]) -> Tensor | None:
         tensor = self.read(args[0]) if args else None
@@ -258,6 +272,8 @@ class TensorReader:
         tensor = self.read(unwrapped)
         if tensor is None:
             return None
+        if type(kind) in _NO_CLASS:
+            self._state(call, "argument-type", f"{kind_of(kind)} where the class of the tensor belongs")
         if isinstance(kind, Global) and kind.path not in ("torch.Tensor", "torch._tensor.Tensor", "torch.tensor.Tensor"):
             tensor.parameter = tensor.parameter or kind.path == "torch.nn.parameter.Parameter"
             tensor.wrapper = None if tensor.parameter else kind.path
@@ -291,9 +307,12 @@ class TensorReader:
         names = ("buffer", "sizes", "strides", "offsets")
         parts = {name: self.read(part) for name, part in zip(names, args, strict=True)}
         found = {name: part for name, part in parts.items() if part is not None}
-        if "buffer" not in found or "sizes" not in found:
+        missing = {name for name in names if name not in found} - ({"offsets"} if _is_list(args[3]) else set())
+        if missing:
             self._state(call, "argument-type", "something else where a tensor of a nested tensor belongs")
             return None
+        for fault in nested_faults(found, len(_items(args[3])) if "offsets" not in found else None):
+            self._state(call, "argument-type", fault)
         for name, part in found.items():
             part.name = name
         return Tensor("", found["buffer"].dtype, None, layout="nested", components=found, function=_name(call))
@@ -353,6 +372,22 @@ class TensorReader:
             requires_grad=self._flag(call, args[3]),
             function=_name(call),
         )
+
+
+_ATOMS = (bool, int, float, str, bytes)
+_NO_HOOKS = frozenset((*_ATOMS, tuple, ListNode, SetNode, ByteArrayNode))
+_NO_STATE = frozenset((*_ATOMS, ListNode, SetNode, ByteArrayNode, tuple))
+_NO_CLASS = frozenset((*_ATOMS, type(None), tuple, ListNode, SetNode, DictNode, ByteArrayNode))
+"""Kinds of values that cannot stand for hooks, for attributes, for a class, whatever the classes in the pickle are."""
+
+
+def _is_list(value: Value) -> bool:
+    """1.13 wrote the offsets of a nested tensor as plain numbers."""
+    return isinstance(value, (tuple, ListNode)) and all(int_of(item) is not None for item in _items(value))
+
+
+def _items(value: Value) -> tuple[Value, ...]:
+    return tuple(value.items) if isinstance(value, ListNode) else value if isinstance(value, tuple) else ()
 
 
 Reader = Callable[[TensorReader, Call, tuple[Value, ...]], Tensor | None]

@@ -21,7 +21,7 @@ from fdd.formats.pytorch.evidence import GRAMMAR_RULES, blocked, pickle_evidence
 from fdd.formats.pytorch.objects import read_objects
 from fdd.formats.pytorch.older_facts import TAR_PARTS, OlderFault, TarModelFacts, TarStorage, TarTensor, TarView
 from fdd.formats.pytorch.persistent_ids import ModuleSource, PersistentIdReader, int64_of, storage_dtype, text_of
-from fdd.formats.pytorch.pickled import probe_hidden, run_part
+from fdd.formats.pytorch.pickled import probe_unowned, run_part
 from fdd.formats.pytorch.rebuilds import TensorReader
 from fdd.limits import Limits
 from fdd.pickles import run
@@ -35,6 +35,8 @@ NUMBER = 8
 PART_RULES = ("PT-TAR-009", "PT-TAR-004", "PT-TAR-001", "PT-TAR-008", "PT-TAR-010", "PT-TAR-002", "PT-TEN-001", *GRAMMAR_RULES)
 """What can keep members and their entries from being read to the end."""
 CONTAINER_RULES = ("PT-TAR-010", "PT-TAR-002", "PT-TAR-008")
+UNUSED_REGIONS = frozenset({"gap", "trailing", "padding", "end"})
+"""Parts of a tar that hold no content."""
 CONTAINER_FAULTS = frozenset(
     "header-cut header-missing size-field payload-cut pax-record extension-cut extension-orphan sparse-map-cut".split()
 )
@@ -157,7 +159,7 @@ class _Parts:
             self._state("rest", self._counts[cursor.name], cursor, f"{cursor.name} holds more entries than it announces")
         else:
             self._state("rest", cursor.rest, cursor, f"{cursor.left} bytes are left behind the last entry")
-        probe_hidden(self._document, cursor.rest, cursor.name, self._limits, role="trailing")
+        probe_unowned(self._document, cursor.rest, self._limits, cursor.name, role="trailing")
 
     def _state(self, code: str, span: Span, cursor: _Cursor, detail: str) -> None:
         self._model.faults.append(OlderFault(code, span, cursor.name, detail))
@@ -409,10 +411,10 @@ def _look_elsewhere(document: TorchDocument, tar: TarFacts, limits: Limits) -> N
     """Look for pickles in members of other names, in second copies, in gaps and behind the end."""
     for record in list(document.records):
         if record.role in ("unknown", "copy") and record.span is not None and record.span.length:
-            probe_hidden(document, record.span, record.name, limits, role="copy" if record.role == "copy" else "hidden")
+            probe_unowned(document, record.span, limits, record.name, role="copy" if record.role == "copy" else "hidden")
     for region in tar.regions:
-        if region.what in ("gap", "trailing") and region.span.length:
-            probe_hidden(document, region.span, None, limits)
+        if region.what in UNUSED_REGIONS and region.span.length:
+            probe_unowned(document, region.span, limits)
 
 
 def _state_evidence(document: TorchDocument, tar: TarFacts, model: TarModelFacts) -> None:

@@ -25,7 +25,7 @@ from fdd.core.source import ByteSource
 from fdd.core.span import Span, gaps
 from fdd.core.text import decode_name
 from fdd.formats.pytorch.document import TorchDocument
-from fdd.formats.pytorch.names import EAGER_KINDS, MARKERS, SCRIPT_PICKLES, SMALL_RECORDS, record_role, zip_kind
+from fdd.formats.pytorch.names import EAGER_KINDS, MARKERS, SCRIPT_PICKLES, SMALL_RECORDS, ZipKind, record_role, zip_kind
 from fdd.formats.pytorch.pickled import probe_hidden, probe_unowned, run_pickle
 from fdd.limits import Limits
 
@@ -41,7 +41,9 @@ OUTSIDE_ROLES = frozenset({"unknown", "outside", "directory-entry"})
 SMALL_ROLES = frozenset(record_role("torch-zip", name) for name in MARKERS) | {"model-json", "extern-modules", "python-version"}
 """Roles of records that hold a few words of text: a pickle in their place is one that hides."""
 WRAPPED = re.compile(
-    rb"\x1f\x8b\x08|BZh[1-9]1AY&SY|\xfd7zXZ\0|\x28\xb5\x2f\xfd|\x04\x22\x4d\x18|7z\xbc\xaf\x27\x1c|Rar!\x1a\x07|.{257}ustar", re.DOTALL
+    rb"\x1f\x8b\x08|BZh[1-9]1AY&SY|\xfd7zXZ\0|\x28\xb5\x2f\xfd|\x04\x22\x4d\x18|7z\xbc\xaf\x27\x1c|Rar!\x1a\x07"
+    rb"|.{257}ustar",
+    re.DOTALL,
 )
 """First bytes of gzip, bzip2, xz, zstd, LZ4, 7-Zip and RAR, and of tar: what is inside, nothing here looks at."""
 NATIVE_MAGIC = {
@@ -61,7 +63,7 @@ def open_zip(
 ) -> TorchDocument:
     """Read what a ZIP of a torch kind holds. Never raises on bad bytes; what stops a step is left as a fact."""
     document = TorchDocument(source, name, identification, zip=facts)
-    found = zip_kind(all_names(facts))
+    found = kind_of_archive(facts)
     document.root = found.root if found is not None else ""
     document.records = [_record(document, record) for record in facts.records]
     if not facts.local_headers_read:
@@ -79,6 +81,33 @@ def all_names(facts: ZipFacts) -> Iterator[str]:
     for record in (*facts.records, *facts.unlisted):
         if record.local is not None:
             yield decode_name(record.local.name)
+
+
+def kind_of_archive(facts: ZipFacts) -> ZipKind | None:
+    """The kind of an archive by the names in its directory and in what has been read of its local headers."""
+    return zip_kind(all_names(facts), unfinished=_only_small_records(facts))
+
+
+def doubtful_records(facts: ZipFacts, found: ZipKind | None) -> set[int]:
+    """Indexes of the records that have no place in the kind that was found: one turned bit in a name can make such a one."""
+    if found is None:
+        return set(range(len(facts.records)))
+    prefix = f"{found.root}/" if found.root else ""
+    names = [decode_name(record.name) for record in facts.records]
+    return {
+        index
+        for index, name in enumerate(names)
+        if not name.startswith(prefix) or record_role(found.kind, name[len(prefix) :]) == "unknown"
+    }
+
+
+def _only_small_records(facts: ZipFacts) -> bool:
+    """Whether each record is, by one of its names, a small record of torch's writer or stands for a folder."""
+    for record in (*facts.records, *facts.unlisted):
+        names = [decode_name(record.name)] + ([decode_name(record.local.name)] if record.local is not None else [])
+        if not any(name.endswith("/") or name.partition("/")[2] in MARKERS for name in names):
+            return False
+    return True
 
 
 def _record(document: TorchDocument, record: ZipRecord) -> Record:
@@ -203,7 +232,7 @@ def _probe_rest(document: TorchDocument, limits: Limits) -> None:
             probe_unowned(document, span, limits)
     end = facts.ends.end
     if end is not None and end.comment:
-        probe_hidden(document, Span(end.span.end - len(end.comment), len(end.comment)), None, limits, end.comment)
+        probe_unowned(document, Span(end.span.end - len(end.comment), len(end.comment)), limits, None, end.comment)
 
 
 def _probe_unlisted(document: TorchDocument, unlisted: ZipRecord, lost: bool, limits: Limits) -> None:
@@ -240,7 +269,11 @@ def probe_record(document: TorchDocument, index: int, limits: Limits) -> None:
         document.followed = False
         return
     role = "carried" if record.role in CARRIED_ROLES else "hidden"
-    probe_hidden(document, record.span, record.name, limits, data if shift is None else None, role)
+    held = data if shift is None else None
+    if role == "carried":
+        probe_hidden(document, record.span, record.name, limits, held, role)
+    else:
+        probe_unowned(document, record.span, limits, record.name, held, role)
 
 
 def probe_orphans(document: TorchDocument, limits: Limits) -> None:

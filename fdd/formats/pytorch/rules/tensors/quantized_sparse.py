@@ -45,6 +45,8 @@ def _quantizer_faults(tensor: Tensor) -> Iterator[str]:
     quantizer, shape = tensor.quantizer, tensor.shape
     if quantizer is None or shape is None:
         return
+    if tensor.dtype is not None and tensor.dtype.family != "quantized":
+        yield f"numbers of type {tensor.dtype.name} are no quantized integers"
     if quantizer.scheme == "per_tensor_affine":
         if not _is_number(quantizer.scale, float, int):
             yield f"the scale is a {type(quantizer.scale).__name__}"
@@ -165,7 +167,7 @@ def sparse_parts_wrong(document: TorchDocument) -> Iterator[Violation]:
     kinds=PICKLED,
     needs=("index-values",),
     per="place",
-    title="The positions of a sparse tensor lie inside it.",
+    title="The positions of a sparse or nested tensor lie inside it.",
     message="{detail}",
     remedy="Compare with another copy; torch loads such a tensor and crashes, or reads foreign memory, when it is used.",
 )

@@ -172,6 +172,14 @@ def zip64_locator_wrong(document: TorchDocument) -> Iterator[Violation]:
     if record is not None and locator is not None and record.span.offset + 12 + record.record_size != locator.span.offset:
         place = field_span(record.span, ZIP64_END_FIELDS, "record_size")
         yield at(place, what=f"the ZIP64 end record states a size of {record.record_size}, which does not end at its locator")
+    told = bool(ends.other_zip64_ends) or any(fault.code in ("locator-target", "zip64-end-missing") for fault in ends.faults)
+    directory = document.zip.directory
+    if record is not None and locator is not None and directory is not None and not told:
+        # Where bytes stand in front of the archive, all offsets are too low by their number: this one must be, too.
+        stated = locator.end_record_offset + directory.base
+        if stated != record.span.offset:
+            what = f"the ZIP64 locator names offset {stated}, and the ZIP64 end record is at {record.span.offset}"
+            yield at(field_span(locator.span, LOCATOR_FIELDS, "end_record_offset"), what=what)
     for offset in ends.other_zip64_ends:
         yield at(Span(offset, 56), what="a second ZIP64 end record")
 
