@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fdd._version import __version__
 
 if TYPE_CHECKING:
+    from fdd import fixity
     from fdd.api import extract, identify, validate, validate_many
     from fdd.core.errors import FddError, SourceError, UsageError
     from fdd.core.report import Report
@@ -36,6 +37,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "extract",
+    "fixity",
     "identify",
     "validate",
     "validate_many",
@@ -43,8 +45,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'fdd' has no attribute {name!r}")
     from importlib import import_module
 
+    if name == "fixity":
+        return import_module("fdd.fixity")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'fdd' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -114,6 +114,13 @@ def script_dangerous() -> bytes:
     return package({"script": reduced(), "w": tensor([1.0])}, sources=(), more=rows)
 
 
+@recipe("package/class-without-code.pt")
+def script_without_code() -> bytes:
+    """The code of the script is not in the package."""
+    rows = [row for row in scripts() if not row[0].startswith(".data/ts_code/code/")]
+    return package({"script": reduced(), "w": tensor([1.0])}, sources=(), more=rows)
+
+
 @recipe("package/extern-modules-missing.pt")
 def no_extern() -> bytes:
     """No list of outside modules."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from fdd.core.digests import check_algorithms
 from fdd.core.errors import UsageError
 from fdd.core.span import Span
+from fdd.core.text import json_text
 from fdd.limits import Limits
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Manifest:
 
     def to_json(self) -> str:
         """The manifest as text: equal for equal files, whenever and wherever it is made."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=1) + "\n"
+        return json_text(self.to_dict(), indent=1) + "\n"
 
     @staticmethod
     def from_json(text: str) -> Manifest:

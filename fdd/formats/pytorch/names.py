@@ -105,6 +105,12 @@ def _script_family(folder: _Folder) -> ZipKind | None:
         return ZipKind(
             "torchscript", folder.root, folder.full(*(("constants.pkl",) if folder.has("constants.pkl") else ()), code)
         )
+    # What is left of a file that was cut: 1.3 wrote its code first, and before it the main module was named after the folder.
+    if script_code is not None:
+        return ZipKind("torchscript", folder.root, folder.full(script_code), "container")
+    main = f"code/{folder.root}.py"
+    if folder.has("version", main):
+        return ZipKind("torchscript-json", folder.root, folder.full("version", main), "container")
     return None
 
 
@@ -120,8 +126,9 @@ def _package_family(folder: _Folder) -> ZipKind | None:
         if folder.has(name):
             return ZipKind("torch-package", folder.root, folder.full(name))
     storage = folder.matching(PACKAGE_STORAGE_NAME)
-    if storage is not None and folder.has(".data/version"):
-        return ZipKind("torch-package", folder.root, folder.full(storage))
+    if storage is not None:
+        confidence = "structure" if folder.has(".data/version") else "container"
+        return ZipKind("torch-package", folder.root, folder.full(storage), confidence)
     return None
 
 

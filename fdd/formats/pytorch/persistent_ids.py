@@ -10,7 +10,7 @@ from fdd.core.text import decode_name
 from fdd.formats.pytorch.document import Mismatch, PickleRecord
 from fdd.pickles.containers import kind_of
 from fdd.pickles.nodes import Global, PersistentId, Value
-from fdd.tensors.dtypes import STORAGE_CLASSES, DType, torch_dtype
+from fdd.tensors.dtypes import STORAGE_CLASSES, DType
 from fdd.tensors.model import INT64_MAX, Storage, StorageUse
 
 _TEXT_ID = re.compile(r"\('storage', <class '([\w.]+)\.(\w+)'>, '(\w{1,40})', '([\w:]{1,40})', (\d{1,18})L?, None\)")

@@ -152,15 +152,15 @@ def without_hash(key: Value, known: dict[int, str | None]) -> str | None:
     path: list[tuple[Value, Iterator[Value]]] = []
     _enter(key, path, known)
     while path:
-        value, rest = path[-1]
+        _, rest = path[-1]
         for part in rest:
             if id(part) not in known:
                 _enter(part, path, known)
-                if path[-1][0] is not value:
-                    break
-            if known[id(part)] is not None:
-                known[id(value)] = known[id(part)]
-                path.pop()
+            answer = known[id(part)]
+            if answer is not None:
+                known.update((id(holder), answer) for holder, _ in path)
+                return answer
+            if path[-1][1] is not rest:
                 break
         else:
             path.pop()

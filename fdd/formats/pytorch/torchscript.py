@@ -20,7 +20,8 @@ from fdd.formats.pytorch.script_code import CUSTOM_CLASSES, classes_in, names_in
 from fdd.formats.pytorch.zipped import contents
 from fdd.pickles.nodes import Global
 
-CODE_FOLDERS = ("code/", "libs/", ".data/ts_code/code/")
+PACKAGED_CODE = ".data/ts_code/code/"
+CODE_FOLDERS = ("code/", "libs/", PACKAGED_CODE)
 """Folders of code: of archives, of those of 1.0 to 1.2, and of scripts in a package."""
 SCRIPT_MODULE = "__torch__"
 
@@ -100,24 +101,27 @@ def _find_missing_code(document: TorchDocument, facts: ScriptFacts) -> None:
     if facts.unreadable or facts.undecodable:
         return  # rules of their own tell of those; what they define is not known
     told: set[str] = set()
+    folder = PACKAGED_CODE if document.kind == "torch-package" else CODE_FOLDERS[0]
     for name, expected, span, record in (*_made(document, facts), *_mentioned(facts)):
         if name not in told:
             told.add(name)
-            facts.missing_code.append((name, expected, span, record))
+            facts.missing_code.append((name, f"{folder}{expected}", span, record))
 
 
 def _made(document: TorchDocument, facts: ScriptFacts) -> Iterator[tuple[str, str, Span, str | None]]:
     for pickle in document.judged_pickles():
+        if document.kind == "torch-package" and pickle.role != "ts-code":
+            continue
         for event in pickle.facts.events:
             node = event.value
             if event.what != "global" or not isinstance(node, Global) or node.module.partition(".")[0] != SCRIPT_MODULE:
                 continue
             if not node.path.startswith(CUSTOM_CLASSES) and node.path not in facts.classes:
-                yield node.path, f"code/{node.module.replace('.', '/')}.py", pickle.place(event.offset), pickle.record
+                yield node.path, f"{node.module.replace('.', '/')}.py", pickle.place(event.offset), pickle.record
 
 
 def _mentioned(facts: ScriptFacts) -> Iterator[tuple[str, str, Span, str | None]]:
     for name, record, place in facts.mentions:
         parts = name.split(".")
         if not any(".".join(parts[:count]) in facts.modules for count in range(1, len(parts) + 1)):
-            yield name, f"code/{'/'.join(parts[:-1])}.py", place, record
+            yield name, f"{'/'.join(parts[:-1])}.py", place, record

@@ -102,6 +102,13 @@ def test_scripts_in_a_package_are_read_as_scripts() -> None:
     assert _report(data).verdict is not None and not _failed(data) & {"PT-REC-016", "PT-REC-017", "PT-REC-024", "PT-PKG-006"}
 
 
+def test_scripts_in_a_package_need_their_code() -> None:
+    rows = [row for row in scripts() if not row[0].endswith("net.py")]
+    report = _report(package({"script": reduced(), "w": tensor([1.0])}, sources=(), more=rows))
+    (found,) = [finding for finding in report.findings if finding.rule == "PT-TS-002"]
+    assert ".data/ts_code/code/__torch__/net.py" in found.message
+
+
 def test_script_classes_are_unlisted_in_the_other_pickles_of_a_package() -> None:
     assert _safety(package({"a": New(Global("__torch__.net", "Net"), (), {"x": 1})}, extern=b"__torch__")) == "unlisted"
 
