@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -33,12 +33,15 @@ from fdd.limits import Limits
 
 if TYPE_CHECKING:
     from fdd.core.payload import Part
+    from fdd.fixity.expected import Expected
     from fdd.policy.judging import Demand, Named
     from fdd.values.collect import StatisticsCollector
 
 Source = str | bytes | bytearray | memoryview | os.PathLike[str] | BinaryIO
 """A path (text or PathLike), the bytes of a file, or a binary file object."""
 DEFAULT_DIGESTS = ("sha256",)
+NEIGHBOUR_SUFFIX = ".sha256"
+"""A file of this name beside a file may say which digest it should have."""
 DEFAULT_FORMAT = "fdd000644"
 """Whose catalogue a report names when the file is of a foreign kind."""
 
@@ -54,6 +57,7 @@ class _Request:
     limits: Limits
     stats: bool = False
     demands: tuple[Demand, ...] = ()
+    expected: Expected | None = None
 
     def options(self) -> dict[str, Any]:
         options: dict[str, Any] = {"depth": self.depth, "digests": list(self.digests)}
@@ -61,6 +65,8 @@ class _Request:
             options["as"] = self.as_format
         if self.stats:
             options["stats"] = True
+        if self.expected is not None and self.expected.digests:
+            options["expect"] = dict(self.expected.digests)
         return options
 
 
@@ -88,6 +94,8 @@ def validate(
     as_format: str | None = None,
     limits: Limits | None = None,
     stats: bool = False,
+    expect: Mapping[str, str] | None = None,
+    neighbours: bool = False,
 ) -> Report:
     """Judge one file: kind, verdict, safety, findings, and its technical metadata.
 
@@ -95,10 +103,12 @@ def validate(
     digests are computed at `full`. ``as_format`` judges by that format only. ``stats`` adds statistics of the stored
     numbers, at `full` only; they take part in no judgement. ``profiles`` are names or files of profiles, files of policies
     (`.sch`), or what :func:`load_demands` made of them; each adds an entry to ``report.profiles`` and changes nothing else.
+    ``expect`` are digests by algorithm that the file should have, at `full` only; with ``neighbours`` those that a file
+    `PATH.sha256` beside it gives, if nothing was given. ``report.fixity`` says whether it has them.
     """
     _check_stats(stats, depth)
     request = _request(name, depth, digests, as_format, limits, stats=stats, profiles=profiles)
-    return _on_source(source, request, _validate)
+    return _on_source(source, _expecting(source, request, expect, neighbours=neighbours), _validate)
 
 
 def extract(
@@ -250,6 +260,22 @@ def _request(
     return _Request(name, depth, check_algorithms(digests), as_format, limits or Limits(), stats, demands)
 
 
+def _expecting(source: Source, request: _Request, expect: Mapping[str, str] | None, *, neighbours: bool) -> _Request:
+    """The request with the digests that are expected, which have to be computed then."""
+    if expect and request.depth != "full":
+        raise UsageError(f"expected digests need depth full: at depth {request.depth} no digests are computed")
+    path = os.fsdecode(source) if isinstance(source, (str, os.PathLike)) else None
+    beside = path + NEIGHBOUR_SUFFIX if neighbours and request.depth == "full" and path is not None else ""
+    if not expect and not os.path.isfile(beside):
+        return request
+    from dataclasses import replace
+
+    from fdd.fixity.expected import from_neighbour, given
+
+    expected = given(expect) if expect else from_neighbour(beside, os.path.basename(path or ""))
+    return replace(request, expected=expected, digests=check_algorithms([*request.digests, *expected.digests]))
+
+
 def _check_stats(stats: bool, depth: str) -> None:
     if stats and depth != "full":
         raise UsageError(f"statistics of values need depth full: at depth {depth} no values are read")
@@ -365,6 +391,7 @@ def _validate(probe: Probe, request: _Request) -> Report:
         findings=findings,
         outcomes=tuple(outcomes),
         digests=document.digests,
+        fixity=request.expected.held_against(document.digests) if request.expected is not None else {},
         statistics=watcher.finish() if watcher is not None else (),
         **_contents(opened),
     )

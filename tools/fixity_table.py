@@ -28,8 +28,6 @@ from fdd.fixity import FixityResult, Manifest, create, verify
 FILLERS = (0xA5, 0x5A, 0x3C)
 """Bytes to insert: one that differs from both neighbours, so that the insertion can only have been made there."""
 EDIT_SIZES = (1, 7, 600)
-MOST_SWAPS = 40
-"""Pairs of records swapped, and records altered, in a file of many."""
 DAMAGED = frozenset({"damaged"})
 
 
@@ -111,16 +109,16 @@ class File:
         return any(segment.kind == "directory" for segment in self.segments)
 
 
-def cases(file: File, other: bytes, *, flips: int, edits: int) -> Iterator[Case]:
-    """Every change of a file that is tried; ``other`` is what takes its place."""
+def cases(file: File, other: bytes, *, flips: int, edits: int, swaps: int) -> Iterator[Case]:
+    """Every change of a file that is tried; ``other`` is what takes its place, ``swaps`` the most of swaps of a kind."""
     yield from flipped(file, flips)
     yield from cut(file, edits)
     yield from inserted(file, edits)
     yield from removed(file, edits)
-    yield from swapped(file)
+    yield from swapped(file, swaps)
     if file.is_zip:
-        yield from records_swapped(file)
-        yield from packed_again(file)
+        yield from records_swapped(file, swaps)
+        yield from packed_again(file, swaps)
     yield from others(file, other)
 
 
@@ -197,9 +195,9 @@ def removed(file: File, count: int) -> Iterator[Case]:
         )
 
 
-def swapped(file: File) -> Iterator[Case]:
+def swapped(file: File, count: int) -> Iterator[Case]:
     """Two payloads in each other's place, as bytes; what lies between them moves where their lengths differ."""
-    for a, b in itertools.islice(itertools.combinations(file.payloads(), 2), MOST_SWAPS):
+    for a, b in itertools.islice(itertools.combinations(file.payloads(), 2), count):
         first, second = file.segments[a].span, file.segments[b].span
         if file.bytes_of(a) == file.bytes_of(b):
             continue
@@ -210,10 +208,10 @@ def swapped(file: File) -> Iterator[Case]:
         yield file.moved(change, data, {a, b}, range(a, b + 1), f"{file.segments[a].record}, {file.segments[b].record}")
 
 
-def records_swapped(file: File) -> Iterator[Case]:
+def records_swapped(file: File, count: int) -> Iterator[Case]:
     """Two records of a ZIP in each other's place with all that belongs to them; the directory is left as it was."""
     payloads = file.payloads()
-    for a, b in itertools.islice(zip(payloads, payloads[2:], strict=False), MOST_SWAPS):
+    for a, b in itertools.islice(zip(payloads, payloads[2:], strict=False), count):
         one, two = file.record(a), file.record(b)
         first, second = file.span(one), file.span(two)
         between = file.data[first.end : second.offset]
@@ -223,7 +221,7 @@ def records_swapped(file: File) -> Iterator[Case]:
         yield file.moved("whole records swapped", data, {a, b}, range(one[0], two[-1] + 1), place)
 
 
-def packed_again(file: File) -> Iterator[Case]:
+def packed_again(file: File, count: int) -> Iterator[Case]:
     """A ZIP written anew by another tool: as it was, and with changes that the new container vouches for."""
     with zipfile.ZipFile(io.BytesIO(file.data)) as archive:
         rows = [(name, archive.read(name)) for name in archive.namelist()]
@@ -243,7 +241,7 @@ def packed_again(file: File) -> Iterator[Case]:
     ):
         yield Case(change, _zip(changed, method), frozenset({"repackaged"}), may=everything, lost=frozenset())
     storages = {tensor.record for tensor in file.manifest.tensors}
-    for number, (name, data) in itertools.islice(enumerate(rows), MOST_SWAPS):
+    for number, (name, data) in itertools.islice(enumerate(rows), count):
         holder = next(i for i, segment in enumerate(file.segments) if segment.kind == "data" and segment.record == name)
         before, behind = rows[:number], rows[number + 1 :]
         must, lost = frozenset({holder}), frozenset({name})
@@ -327,6 +325,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("files", nargs="+", metavar="FILE")
     parser.add_argument("--flips", type=int, default=0, metavar="N", help="flips a file, spread (default 0: one of every byte)")
     parser.add_argument("--edits", type=int, default=100, metavar="N", help="cuts, insertions and losses a file (default 100)")
+    parser.add_argument("--swaps", type=int, default=40, metavar="N", help="pairs swapped and records altered (default 40)")
     options = parser.parse_args(arguments)
     wrong = 0
     for path in options.files:
@@ -334,7 +333,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{path}: {file.manifest.format.get('kind')}, {len(file.data)} bytes, {len(file.segments)} segments")
         print("| change | cases | verdict right | named right |")
         print("|---|---|---|---|")
-        for change, row in table(file, cases(file, another_model(), flips=options.flips, edits=options.edits)).items():
+        tried = cases(file, another_model(), flips=options.flips, edits=options.edits, swaps=options.swaps)
+        for change, row in table(file, tried).items():
             print(f"| {change} | {row.cases} | {row.verdict_right} | {row.segments_right} |", flush=True)
             wrong += len(row.wrong)
             for line in row.wrong[:5]:

@@ -42,8 +42,16 @@ def exit_of(report: Report, *, command: str, fail_on: str = "dangerous", in_fold
     if report.verdict is Verdict.UNDETERMINED:
         return Exit.UNDECIDED
     if report.verdict not in (Verdict.VALID, Verdict.STRUCTURE_VALID) or _fails(report, fail_on):
-        return max(Exit.BAD, _profiles_exit(report))
-    return _profiles_exit(report)
+        return max(Exit.BAD, _profiles_exit(report), _fixity_exit(report))
+    return max(_profiles_exit(report), _fixity_exit(report))
+
+
+def _fixity_exit(report: Report) -> Exit:
+    """Of digests that were expected: a file beside that says nothing usable asks for a look too."""
+    if not report.fixity:
+        return Exit.GOOD
+    matches = report.fixity.get("matches")
+    return Exit.UNDECIDED if matches is None else Exit.GOOD if matches else Exit.BAD
 
 
 def _profiles_exit(report: Report) -> Exit:

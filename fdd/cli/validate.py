@@ -9,7 +9,7 @@ from typing import Any
 
 from fdd import api
 from fdd.cli.exits import Exit
-from fdd.cli.options import add_demands, add_judgement, add_output, add_paths, demands_of, new_parser
+from fdd.cli.options import add_demands, add_judgement, add_output, add_paths, demands_of, is_single, new_parser
 from fdd.cli.reporting import run_reports
 from fdd.core.digests import check_algorithms
 from fdd.core.errors import UsageError
@@ -30,20 +30,38 @@ def run(argv: Sequence[str]) -> Exit:
         "--digest", default="sha256", metavar="NAMES", help="digests to compute, comma-separated (default: sha256)"
     )
     parser.add_argument("--stats", action="store_true", help="statistics of the stored numbers: NaN, Inf, zeros, min, max")
+    parser.add_argument(
+        "--expect",
+        action="append",
+        default=[],
+        metavar="sha256:HEX",
+        help="the digest that the file should have (repeatable); without it, that in a file PATH.sha256 beside it",
+    )
     arguments = parser.parse_args(argv)
     digests = check_algorithms(name.strip() for name in arguments.digest.split(",") if name.strip())
     if arguments.as_format is not None:
         by_name(arguments.as_format)
     if arguments.stats and arguments.depth != "full":
         raise UsageError("--stats needs --depth full")
+    if arguments.expect and not is_single(arguments):
+        raise UsageError("--expect is the digest of one file: give one PATH")
     options = {
         "depth": arguments.depth,
         "digests": digests,
         "as_format": arguments.as_format,
         "stats": arguments.stats,
         "profiles": demands_of(arguments),
+        "expect": dict(_expectation(text) for text in arguments.expect),
+        "neighbours": True,
     }
     return run_reports(arguments, "validate", partial(_validate, options))
+
+
+def _expectation(text: str) -> tuple[str, str]:
+    algorithm, colon, digest = text.partition(":")
+    if not colon:
+        raise UsageError(f"--expect takes an algorithm and a digest, as in sha256:HEX, not {text!r}")
+    return algorithm.strip().lower(), digest.strip()
 
 
 def _validate(options: Mapping[str, Any], source: api.Source, name: str | None) -> Report:

@@ -38,6 +38,8 @@ class Report:
     tensors: tuple[Mapping[str, Any], ...] = ()
     statistics: tuple[Mapping[str, Any], ...] = ()
     """Of the numbers of storages, and of tensors, where they were asked for."""
+    fixity: Mapping[str, Any] = field(default_factory=dict)
+    """Digests that were expected, by whom, and whether the file has them; empty where none were."""
     digests: Mapping[str, str] = field(default_factory=dict)
     profiles: tuple[Mapping[str, Any], ...] = ()
     error: str | None = None
@@ -97,6 +99,8 @@ class Report:
                 document["tensors"] = [dict(tensor) for tensor in self.tensors]
             if self.statistics:
                 document["statistics"] = [dict(row) for row in self.statistics]
+        if self.fixity:
+            document["fixity"] = dict(self.fixity)
         if self.digests:
             document["digests"] = dict(self.digests)
         return document
@@ -218,6 +222,7 @@ def _from_dict(document: Mapping[str, Any]) -> Report:
         records=_objects(document, "records"),
         tensors=_objects(document, "tensors"),
         statistics=_objects(document, "statistics"),
+        fixity=_object(document, "fixity"),
         digests=_object(document, "digests"),
         profiles=_objects(status, "profiles") if status is not None else (),
         error=str(error["message"]) if "error" in document else None,

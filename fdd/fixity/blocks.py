@@ -21,13 +21,17 @@ def block_size(length: int, *, alone: bool) -> int | None:
 
 
 class BlockTap:
-    """A tap of :mod:`fdd.core.payload` that keeps the CRC-32 of every block of ``size`` bytes."""
+    """A tap of :mod:`fdd.core.payload` that keeps the CRC-32 of every block of ``size`` bytes.
 
-    def __init__(self, size: int) -> None:
+    ``missing`` bytes of the first blocks never pass: the values of these blocks are of no use.
+    """
+
+    def __init__(self, size: int, missing: int = 0) -> None:
+        whole, begun = divmod(missing, size)
         self.size = size
-        self.values: list[int] = []
+        self.values: list[int] = [-1] * whole + ([0] if begun else [])
         self._crc32 = crc32_function()
-        self._room = 0
+        self._room = size - begun if begun else 0
 
     def update(self, data: memoryview) -> None:
         """Take the next bytes."""

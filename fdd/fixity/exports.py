@@ -25,7 +25,8 @@ def _gnu_line(digest: str, path: str) -> str:
 
 
 def bagit(manifests: Sequence[Manifest]) -> str:
-    """Lines of a BagIt `manifest-sha256.txt` (RFC 8493, 2.1.3): paths below `data/`, line ends and `%` encoded."""
+    """Lines of a BagIt `manifest-sha256.txt` (RFC 8493, 2.1.3) for the files of a bag's `data` folder: line ends and `%`
+    in paths are encoded."""
     rows = []
     for manifest in manifests:
         path = _path(manifest).replace("%", "%25").replace("\n", "%0A").replace("\r", "%0D")
@@ -47,7 +48,10 @@ def hashdeep(manifests: Sequence[Manifest]) -> str:
 
 
 def ocfl(manifests: Sequence[Manifest]) -> str:
-    """A `fixity` block of an OCFL inventory (1.1, section 3.5.4): algorithm -> digest -> content paths."""
+    """A `fixity` block of an OCFL inventory (1.1, section 3.5.4): algorithm -> digest -> content paths.
+
+    Manifests made from the root of the object have such paths.
+    """
     block: dict[str, dict[str, list[str]]] = {}
     for manifest in manifests:
         for name, digest in manifest.digests.items():
@@ -60,9 +64,14 @@ def _ocfl_name(algorithm: str) -> str:
 
 
 def model_signing(manifests: Sequence[Manifest]) -> str:
-    """Resources of an OpenSSF model-signing statement: the file, and each part as `name:start:end`, end exclusive."""
+    """Resources of an OpenSSF model-signing statement: the file, and each part as `name:start:end`, end exclusive.
+
+    Readers of such names cut them at each colon, so a path must hold none.
+    """
     resources = []
     for manifest in manifests:
+        if ":" in _path(manifest):
+            raise UsageError(f"model-signing cannot name parts of a file with a colon in its path: {_path(manifest)}")
         resources.append({"name": _path(manifest), "algorithm": "sha256", "digest": _digest(manifest, "sha256")})
         for segment in manifest.segments:
             if "sha256" in segment.digests and segment.span.length:

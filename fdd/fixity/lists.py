@@ -3,67 +3,109 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from fdd.core.digests import ALGORITHMS
 from fdd.core.errors import UsageError
+from fdd.core.paths import safe_path
 from fdd.core.payload import read_payload
 from fdd.core.source import FileSource
 from fdd.fixity.result import Fixity, FixityResult
 
-_GNU_LINE = re.compile(r"(?P<escaped>\\?)(?P<digest>[0-9A-Fa-f]{32,128}) [ *]?(?P<path>.+)")
-_BSD_LINE = re.compile(r"(?P<algorithm>[A-Za-z0-9-]+) \((?P<path>.+)\) = (?P<digest>[0-9A-Fa-f]{32,128})")
+_GNU_LINE = re.compile(r"(?P<escaped>\\?)(?P<digest>[0-9A-Fa-f]{32,}) [ *]?(?P<path>.+)", re.DOTALL)
+_BSD_LINE = re.compile(
+    r"(?P<escaped>\\?)(?P<algorithm>[A-Za-z0-9-]+) ?\((?P<path>.+)\) ?= (?P<digest>[0-9A-Fa-f]{32,})", re.DOTALL
+)
+"""As `sha256sum --tag`, `shasum --tag`, the tools of BSD and `openssl dgst` write it."""
+_BAGIT_LINE = re.compile(r"(?P<digest>[0-9A-Fa-f]{32,})[ \t]+\*?(?P<path>.+)")
 _BAGIT_NAME = re.compile(r"(?:tag)?manifest-(?P<algorithm>[a-z0-9]+)\.txt")
-ALGORITHM_OF_LENGTH = {32: "md5", 40: "sha1", 64: "sha256", 96: "sha384", 128: "sha512"}
-"""Hexadecimal digits -> algorithm, where the list does not say."""
+DIGITS = {"md5": 32, "sha1": 40, "sha256": 64, "sha384": 96, "sha512": 128, "blake2b": 128, "blake3": 64}
+"""Algorithm -> hexadecimal digits. Where neither line nor name of a list tells which, it is the first of that length."""
+_ALIASES = {"b2": "blake2b", "b3": "blake3", "sha2256": "sha256", "sha2384": "sha384", "sha2512": "sha512"}
+_IN_NAME = re.compile(r"blake2b|blake3|b2|b3|md5|sha(?:1|256|384|512)")
 HASHDEEP_HEAD = "%%%% HASHDEEP-1.0"
+_ESCAPES = {"\\\\": "\\", "\\n": "\n", "\\r": "\r"}
+_PERCENT = re.compile("%(0[aAdD]|25)")
 
 
 @dataclass(frozen=True, slots=True)
 class ListedFile:
-    """One line of a list: a path relative to the list's place, its digests, and its size where the list has it."""
+    """One line of a list: a path relative to the list's place, its digests, and its size where the list has it.
+
+    ``literal`` is the path without decoding, where that is another: not every writer of BagIt encodes the percent sign.
+    """
 
     path: str
     digests: tuple[tuple[str, str], ...]
     size: int | None = None
+    literal: str | None = None
 
 
 def read_list(path: str) -> list[ListedFile]:
     """Read a list by what it looks like. Raises :class:`UsageError` with the line where it is none."""
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as stream:
-            lines = stream.read().splitlines()
+        with open(path, "rb") as stream:
+            text = stream.read().decode("utf-8-sig", errors="surrogateescape")
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from error
-    if lines and lines[0].startswith(HASHDEEP_HEAD):
-        return list(_hashdeep(path, lines))
+    if text.startswith(HASHDEEP_HEAD):
+        return list(_hashdeep(path, _lines(text)))
     bagit = _BAGIT_NAME.fullmatch(os.path.basename(path))
-    return list(_plain(path, lines, bagit["algorithm"] if bagit is not None else None))
+    if bagit is not None:
+        return list(_bagit(path, re.split(r"\r\n|\r|\n", text), bagit["algorithm"]))
+    return list(_sums(path, _lines(text)))
 
 
-def _plain(path: str, lines: list[str], algorithm: str | None) -> Iterator[ListedFile]:
+def _lines(text: str) -> list[str]:
+    """Names may hold every other character that Python takes for a line end."""
+    return [line.removesuffix("\r") for line in text.split("\n")]
+
+
+def _sums(path: str, lines: list[str]) -> Iterator[ListedFile]:
+    """Lines of sha256sum and of BSD, which may stand in one list."""
+    hint = _IN_NAME.search(os.path.basename(path).lower())
+    likely = _ALIASES.get(hint.group(), hint.group()) if hint is not None else None
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith("#"):
             continue
-        gnu, bsd = _GNU_LINE.fullmatch(line), _BSD_LINE.fullmatch(line)
-        if bsd is not None:
-            yield ListedFile(bsd["path"], ((bsd["algorithm"].lower().replace("-", ""), bsd["digest"].lower()),))
-        elif gnu is not None:
-            name = gnu["path"].lstrip(" ") if algorithm is not None else gnu["path"]
-            if gnu["escaped"]:
-                name = name.replace("\\n", "\n").replace("\\r", "\r").replace("\\\\", "\\")
-            if algorithm is not None:  # BagIt encodes line ends, and the percent sign itself
-                name = re.sub("%(0[aAdD]|25)", lambda match: chr(int(match.group(1), 16)), name)
-            digest = gnu["digest"].lower()
-            found = algorithm or ALGORITHM_OF_LENGTH.get(len(digest))
-            if found is None:
-                raise UsageError(f"{path}, line {number}: a digest of {len(digest)} digits is of no known algorithm")
-            yield ListedFile(name, ((found, digest),))
-        else:
+        match = _BSD_LINE.fullmatch(line)
+        stated = _ALIASES.get(_plain(match["algorithm"]), _plain(match["algorithm"])) if match is not None else None
+        match = match or _GNU_LINE.fullmatch(line)
+        if match is None:
             raise UsageError(f"{path}, line {number}: neither a digest and a path nor `ALGORITHM (path) = digest`")
+        name = re.sub(r"\\[\\nr]", lambda found: _ESCAPES[found.group()], match["path"]) if match["escaped"] else match["path"]
+        yield ListedFile(name, (_digest(path, number, match["digest"], stated, likely),))
+
+
+def _plain(algorithm: str) -> str:
+    return algorithm.lower().replace("-", "")
+
+
+def _digest(path: str, number: int, digits: str, stated: str | None, likely: str | None = None) -> tuple[str, str]:
+    """The algorithm of a digest and the digest, by what the list says of it and by its length."""
+    if stated is not None and stated not in DIGITS:
+        raise UsageError(f"{path}, line {number}: unknown digest {stated}; known: {', '.join(ALGORITHMS)}")
+    fitting = [name for name, count in DIGITS.items() if count == len(digits) and stated in (None, name)]
+    if not fitting:
+        raise UsageError(f"{path}, line {number}: a digest of {len(digits)} digits is of no known algorithm")
+    return likely if likely in fitting else fitting[0], digits.lower()
+
+
+def _bagit(path: str, lines: list[str], algorithm: str) -> Iterator[ListedFile]:
+    """A manifest of BagIt (RFC 8493, 2.1.3): line ends in names are encoded, and the percent sign itself."""
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        match = _BAGIT_LINE.fullmatch(line)
+        if match is None:
+            raise UsageError(f"{path}, line {number}: not a digest and a path")
+        literal = match["path"]
+        name = _PERCENT.sub(lambda found: chr(int(found.group(1), 16)), literal)
+        digest = _digest(path, number, match["digest"], algorithm)
+        yield ListedFile(name, (digest,), literal=literal if literal != name else None)
 
 
 def _hashdeep(path: str, lines: list[str]) -> Iterator[ListedFile]:
@@ -71,28 +113,32 @@ def _hashdeep(path: str, lines: list[str]) -> Iterator[ListedFile]:
     for number, line in enumerate(lines[1:], 2):
         if line.startswith("%%%%"):
             columns = line[4:].strip().split(",")
+            if columns[-1] != "filename" or not DIGITS.keys() & set(columns):
+                raise UsageError(f"{path}, line {number}: no file name, or no digest that is known, among {', '.join(columns)}")
         elif line.strip() and not line.startswith("##"):
-            values = next(csv.reader([line]))
+            # A file name may hold commas and quotes, and none is escaped: it is the last column and takes the rest.
+            values = line.split(",", len(columns) - 1) if columns else []
             if not columns or len(values) < len(columns):
                 raise UsageError(f"{path}, line {number}: {len(values)} values for {len(columns)} columns")
-            # A file name may hold commas: it is the last column and takes the rest.
-            row = dict(zip(columns[:-1], values, strict=False)) | {columns[-1]: ",".join(values[len(columns) - 1 :])}
-            digests = tuple((name, row[name].lower()) for name in columns if name not in ("size", "filename"))
-            yield ListedFile(row["filename"], digests, int(row["size"]) if row.get("size", "").isdigit() else None)
+            row = dict(zip(columns, values, strict=True))
+            digests = tuple(_digest(path, number, row[name], name) for name in columns if name in DIGITS)
+            yield ListedFile(row["filename"], digests, int(row["size"]) if row.get("size", "").isdecimal() else None)
 
 
 def verify_listed(listed: ListedFile, root: str) -> FixityResult:
     """Hold one file against its line, at the level of the whole file. Raises SourceError where it cannot be read."""
-    path = os.path.join(root, listed.path)
+    path, name = os.path.join(root, listed.path), safe_path(listed.path)
+    if listed.literal is not None and not os.path.lexists(path):
+        path = os.path.join(root, listed.literal)
     if not os.path.lexists(path):
-        return FixityResult(Fixity.MISSING, listed.path, listed.size or 0, None, "the file is not there")
+        return FixityResult(Fixity.MISSING, name, listed.size or 0, None, "the file is not there")
     with FileSource(path) as source:
         size = source.size
         if listed.size is not None and size != listed.size:
-            return FixityResult(Fixity.DAMAGED, listed.path, listed.size, size, f"{size} bytes instead of {listed.size}")
-        digests = read_payload(source, (), tuple(name for name, _ in listed.digests))
+            return FixityResult(Fixity.DAMAGED, name, listed.size, size, f"{size} bytes instead of {listed.size}")
+        digests = read_payload(source, (), tuple(algorithm for algorithm, _ in listed.digests))
         source.check_unchanged()
-    wrong = [name for name, value in listed.digests if digests[name] != value]
+    wrong = [algorithm for algorithm, value in listed.digests if digests[algorithm] != value]
     if wrong:
-        return FixityResult(Fixity.DAMAGED, listed.path, size, size, f"the {', '.join(wrong)} digest differs")
-    return FixityResult(Fixity.INTACT, listed.path, size, size, f"all {size} bytes are as recorded")
+        return FixityResult(Fixity.DAMAGED, name, size, size, f"the {', '.join(wrong)} digest differs")
+    return FixityResult(Fixity.INTACT, name, size, size, f"all {size} bytes are as recorded")

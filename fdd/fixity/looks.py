@@ -49,10 +49,13 @@ class Look:
 
 def look_at(segment: SegmentEntry, shift: int) -> Look:
     """Prepare to look for a segment ``shift`` bytes behind where it was recorded. The place may lie outside the file."""
-    tap = BlockTap(segment.blocks.size) if segment.blocks is not None else None
-    span = Span(segment.span.offset + shift, segment.span.length)
+    missing = max(0, -(segment.span.offset + shift))
+    span = Span(segment.span.offset + shift + missing, max(0, segment.span.length - missing))
+    tap = BlockTap(segment.blocks.size, missing) if segment.blocks is not None else None
     taps = (tap,) if tap is not None else ()
-    return Look(segment, Part(span, algorithms=tuple(segment.digests), taps=taps, watch_zeros=bool(shift)), tap)
+    # What begins in front of the file cannot be whole: only its blocks are of use.
+    algorithms = tuple(segment.digests) if not missing else ()
+    return Look(segment, Part(span, algorithms=algorithms, taps=taps, watch_zeros=bool(shift)), tap)
 
 
 def bad_blocks(look: Look, shifted: Look | None = None) -> tuple[Span, Span] | None:

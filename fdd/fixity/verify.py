@@ -87,8 +87,7 @@ class _Comparison:
         here = [look_at(segment, 0) for segment in self._manifest.segments]
         moved = [look_at(segment, self._delta) for segment in self._manifest.segments] if self._delta else []
         algorithms = tuple(self._manifest.digests) if not self._delta else ()
-        parts = [look.part for look in here + moved if look.part.span.offset >= 0]
-        return here, moved, read_payload(self._source, parts, algorithms)
+        return here, moved, read_payload(self._source, [look.part for look in here + moved], algorithms)
 
     def _extended(self, bad: list[Look]) -> FixityResult | None:
         if self._delta <= 0 or bad:

@@ -85,6 +85,7 @@ class TextWriter:
             yield from self._basis(report)
         if self._style.command == "extract":
             yield from self._properties(report)
+        yield from self._fixity(report)
         yield from self._statistics(report)
         told: set[str] = set()
         for finding in sorted(report.findings, key=_urgency):
@@ -105,6 +106,18 @@ class TextWriter:
             text = status.safety.value.upper() if dangerous else f"safety {status.safety.value}"
             words += ", " + self._paint(text, "bad" if dangerous else "warn")
         return words
+
+    def _fixity(self, report: Report) -> Iterator[str]:
+        """Of digests that were expected: each one, and whether the file has it."""
+        where = {"neighbour": "by the .sha256 file beside it"}.get(str(report.fixity.get("source")), "by --expect")
+        if "problem" in report.fixity:
+            yield f"  {self._paint('fixity not checked', 'warn')}: {_shown(report.fixity, 'problem')}"
+        for name, value in report.fixity.get("expected", {}).items():
+            if report.digests.get(name) == value:
+                yield f"  {self._paint('fixity', 'good')}: {printable(name)} is as expected {where}"
+            else:
+                found = f"{report.digests.get(name, 'not computed')}, expected {where}: {printable(value)}"
+                yield f"  {self._paint('fixity differs', 'bad')}: {printable(name)} is {found}"
 
     def _finding(self, finding: Finding, *, remedy: bool) -> Iterator[str]:
         place = []

@@ -7,14 +7,20 @@ of larger files by hand.
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import random
+import zipfile
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from corpus.build.kit import eager, ordered_dict, tensor
+from fdd.core import payload
+from fdd.core.digests import Hasher, new_hasher
 from fdd.core.errors import SourceError, UsageError
 from fdd.fixity import Fixity, FixityResult, Manifest, blocks, create, verify
 from fdd.resources import corpus_dir
@@ -38,15 +44,15 @@ def file_of(kind: str) -> File:
 
 @pytest.mark.parametrize("kind", FILES)
 def test_every_change_gets_the_right_verdict_and_names_the_right_parts(kind: str) -> None:
-    rows = table(file_of(kind), cases(file_of(kind), another_model(), flips=101, edits=61))
+    rows = table(file_of(kind), cases(file_of(kind), another_model(), flips=61, edits=31, swaps=14))
     wrong = {change: row.wrong[:3] for change, row in rows.items() if row.wrong}
     assert not wrong
-    least = {"bit flipped": 101, "cut off": 61, "bytes inserted": 60, "bytes lost": 61}
+    least = {"bit flipped": 61, "cut off": 31, "bytes inserted": 30, "bytes lost": 31}
     assert {change: rows[change].cases for change in least} == least
 
 
 def test_the_changes_that_were_tried() -> None:
-    tried = {case.change for case in cases(file_of("zip"), another_model(), flips=1, edits=1)}
+    tried = {case.change for case in cases(file_of("zip"), another_model(), flips=1, edits=1, swaps=50)}
     assert tried >= {
         "payloads of equal length swapped", "payloads of different length swapped", "whole records swapped",
         "packed again, stored", "packed again, deflated", "packed again in another order", "packed again under another folder",
@@ -140,24 +146,20 @@ def test_three_payloads_in_a_ring() -> None:
 
 def test_a_record_twice_is_not_packing() -> None:
     """A second record of the same name: another reader may take the other one."""
-    import io
-    import zipfile
-
     data = model(a=[1.0] * 8, b=[2.0] * 8)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         rows = [(name, archive.read(name)) for name in archive.namelist()]
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive, pytest.warns(UserWarning, match="Duplicate name"):
-        for name, payload in [*rows, rows[0]]:
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, payload in rows:
             archive.writestr(name, payload)
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            archive.writestr(*rows[0])
     result = held(data, stream.getvalue())
     assert result.verdict in (Fixity.SHIFTED, Fixity.DAMAGED)
 
 
 def test_an_empty_record_that_is_gone() -> None:
-    import io
-    import zipfile
-
     data = eager(ordered_dict([("none", tensor([])), ("some", tensor([1.0]))]))
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         rows = [(name, archive.read(name)) for name in archive.namelist()]
@@ -208,7 +210,7 @@ class TestFilesOfOnePart:
         result = held(self.DATA, b"xyz" + self.DATA)
         assert (result.verdict, result.shift, result.shifted_from, result.bad) == (Fixity.SHIFTED, 3, 0, ())
 
-    @pytest.mark.parametrize("offset", [10, 50_000, 99_000])
+    @pytest.mark.parametrize("offset", [10, 50_000, 97_000])
     @pytest.mark.parametrize("change", [3, -3, 5000, -900])
     def test_bytes_inserted_and_lost(self, offset: int, change: int) -> None:
         middle = b"\0" * change + self.DATA[offset:] if change > 0 else self.DATA[offset - change :]
@@ -269,13 +271,10 @@ def test_damage_far_inside_a_large_sparse_file(tmp_path: Path) -> None:
 
 def test_only_what_the_manifest_holds_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    from fdd.core import payload
 
-    real = payload.new_hasher
-
-    def noted(name: str) -> payload.Hasher:
+    def noted(name: str) -> Hasher:
         asked.append(name)
-        return real(name)
+        return new_hasher(name)
 
     monkeypatch.setattr(payload, "new_hasher", noted)
     manifest = create(b"hello", digests=("sha1", "md5"))
@@ -300,8 +299,6 @@ def test_files_that_change_underneath_or_cannot_be_read(tmp_path: Path, monkeypa
         verify(manifest, tmp_path)
     path = tmp_path / "x.pt"
     path.write_bytes(MODEL)
-    from importlib import import_module
-
     module = import_module("fdd.fixity.verify")
     real = module.read_payload
 
@@ -321,11 +318,9 @@ def test_hostile_manifests_are_refused_or_answered() -> None:
     with pytest.raises(UsageError):
         Manifest.from_json(text.replace('"sha256"', '"sha3_256"'))
     huge = 1 << 62
-    manifest = Manifest.from_json(
-        '{"manifest_version": "1.0", "generator": {}, "file": {"name": "x", "size": %d, "digests": {"md5": "0"}}, "format": {},'
-        ' "segments": [{"kind": "data", "offset": 0, "length": %d, "md5": "0"}]}' % (huge, huge)
-    )
-    assert verify(manifest, MODEL).verdict is not Fixity.INTACT
+    document = create(b"hello").to_dict()
+    document["file"]["size"] = document["segments"][0]["length"] = huge
+    assert verify(Manifest.from_json(json.dumps(document)), MODEL).verdict is not Fixity.INTACT
 
 
 def test_random_splices_never_pass_as_intact() -> None:

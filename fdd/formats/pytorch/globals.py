@@ -162,6 +162,7 @@ _CODE = """
     py_compile zipapp timeit cProfile _lsprof doctest unittest test.support test.libregrtest test.script_helper distutils
     setuptools pkg_resources pip ensurepip venv virtualenv wheel site sitecustomize usercustomize lib2to3 pydoc linecache
     rlcompleter logging.config ctypes _ctypes cffi _cffi_backend _testcapi _testinternalcapi _xxsubinterpreters
+    coverage nose pytest _pytest mypy Cython cython pyximport hydra._internal hydra.utils
     _xxinterpchannels _interpreters IPython jupyter_client clr win32api win32com comtypes six.moves
 """
 """Whatever compiles, imports, runs or inspects code."""
@@ -169,12 +170,13 @@ _NETWORK = """
     socket _socket ssl _ssl socketserver nntplib ftplib smtplib smtpd imaplib poplib telnetlib http.client http.server
     urllib.request urllib.robotparser urllib2 urllib3 xmlrpc asyncore asynchat requests httplib2 httpx aiohttp pycurl websocket
     websockets tornado twisted paramiko fabric pexpect ptyprocess plumbum sh wget gdown boto3 botocore huggingface_hub
-    logging.handlers wsgiref
+    logging.handlers wsgiref docker invoke git psutil
 """
 """Other machines."""
 _PICKLES = """
     pickle _pickle pickletools _compat_pickle dill cloudpickle marshal shelve jsonpickle klepto pathos zodbpickle
-    joblib.externals joblib.memory joblib.parallel joblib.numpy_pickle_compat pandas.io pyspark.serializers
+    joblib.externals joblib.memory joblib.parallel joblib.numpy_pickle_compat pandas.io pandas.compat.pickle_compat
+    pyspark.serializers sklearn.externals.joblib srsly hickle ruamel.yaml
 """
 """What reads another pickle or code object."""
 _PACKAGES = """
@@ -197,21 +199,23 @@ _REACHED_MODULES = frozenset(
 )
 """Modules that others have as attributes: a global with such a name hands out the module itself."""
 _DENIED_ATTRIBUTES = _named(
-    "eval exec execfile compile system popen spawn fork kill run_code runcode runsource load_library from_file fromfile tofile"
+    "eval exec execfile compile system popen spawn fork kill run_code runcode runsource from_file fromfile tofile"
     " loads _load_from_bytes unlink rmdir mkdir touch rename symlink_to hardlink_to link_to chmod lchmod write_text write_bytes"
     " read_text read_bytes from_pretrained load_from_checkpoint _new_shared_filename_cpu _new_using_filename_cpu"
-    " _new_shared_fd_cpu getattr setattr"
+    " _new_shared_fd_cpu getattr setattr load_library _evaluate clone_from"
 )
 """Attributes that a dotted name must not end with."""
 
 MOST_STEPS = 16
 """Attributes in a dotted name; classes inside classes have one or two, and more than this only hide where they lead."""
+MOST_PARTS = 32
+"""Parts of the name of a module, in the same way: packages lie ten deep at most."""
 
 _DENIED_NAMES: dict[str, frozenset[str]] = {
     # Python
     "builtins": _named(
         "eval exec execfile compile open file input __import__ getattr setattr delattr globals locals vars breakpoint apply"
-        " print exit quit help __build_class__ __loader__ __spec__ copyright credits license"
+        " print reload exit quit help __build_class__ __loader__ __spec__ copyright credits license"
     ),
     "_sitebuiltins": _named("Quitter _Printer _Helper"),
     "io": _named("open FileIO open_code OpenWrapper"),
@@ -232,6 +236,8 @@ _DENIED_NAMES: dict[str, frozenset[str]] = {
     "trace": _named("Trace main"),
     "profile": _named("Profile run runctx main"),
     "sched": _named("scheduler"),
+    "typing": _named("_eval_type get_type_hints"),
+    "dataclasses": _named("_create_fn"),
     "inspect": _named("getsource getsourcelines getsourcefile getfile getmembers getattr_static currentframe stack trace"),
     "platform": _named("popen _popen _syscmd_uname _syscmd_ver _syscmd_file _sys_version architecture libc_ver"),
     "uuid": _named(
@@ -272,6 +278,7 @@ _DENIED_NAMES: dict[str, frozenset[str]] = {
     "numpy.core.records": _named("fromfile"),
     "numpy._core.records": _named("fromfile"),
     "numpy.lib.format": _named("read_array open_memmap"),
+    "numpy.lib._format_impl": _named("read_array open_memmap"),
     "numpy.lib.npyio": _named("load save savez fromfile memmap loadtxt genfromtxt savetxt NpzFile DataSource"),
     "numpy.lib._npyio_impl": _named("load save savez loadtxt genfromtxt savetxt NpzFile"),
     "pandas": _named(
@@ -283,6 +290,22 @@ _DENIED_NAMES: dict[str, frozenset[str]] = {
     "sympy.core.sympify": _named("sympify"),
     "sympy.parsing.sympy_parser": _named("parse_expr eval_expr"),
     "keras.models": _named("load_model"),
+    "keras.saving": _named("load_model"),
+    "tensorflow.keras.models": _named("load_model"),
+    "tf_keras.models": _named("load_model"),
+    "mlflow": _named("run"),
+    "mlflow.pyfunc": _named("load_model"),
+    "transformers": _named("pipeline"),
+    "transformers.dynamic_module_utils": _named("get_class_from_dynamic_module get_class_in_module"),
+    "django.utils.module_loading": _named("import_string"),
+    "werkzeug.utils": _named("import_string"),
+    "celery.utils.imports": _named("symbol_by_name"),
+    "jinja2": _named("Template"),
+    "mako.template": _named("Template"),
+    "cupy": _named("RawKernel RawModule"),
+    "triton.runtime.build": _named("_build"),
+    "distributed": _named("Client"),
+    "h5py": _named("File"),
     "tensorflow": _named("py_function numpy_function"),
     # torch
     "torch": _named("load save from_file compile"),
@@ -304,8 +327,13 @@ _DENIED_NAMES: dict[str, frozenset[str]] = {
     "torch.distributed": _named("TCPStore FileStore"),
     "torch._C": _named(
         "PyTorchFileReader PyTorchFileWriter CompilationUnit import_ir_module import_ir_module_from_buffer"
-        " _import_ir_module_from_package _load_for_lite_interpreter _jit_script_compile _TensorPipeAgent"
+        " _import_ir_module_from_package _load_for_lite_interpreter _jit_script_compile _TensorPipeAgent _cuda_customAllocator"
     ),
+    "torch.cuda": _named("CUDAPluggableAllocator"),
+    "torch.cuda.memory": _named("CUDAPluggableAllocator"),
+    "torch.distributed.checkpoint.format_utils": _named("torch_save_to_dcp dcp_to_torch_save"),
+    "torch.utils.data._utils.worker": _named("_worker_loop"),
+    "torch._dynamo.utils": _named("import_submodule"),
     "torch._utils": _named("_import_dotted_name"),
     "torch._ops": _named("_Ops"),
     "torch.ops": _named("load_library"),
@@ -332,7 +360,8 @@ def grade(module: str, name: str) -> str:
         return "listed"
     head, *steps = name.split(".")
     denied = (
-        _denied_module(module)
+        module.count(".") >= MOST_PARTS
+        or _denied_module(module)
         or head in _DENIED_NAMES.get(module, ())
         or head in _REACHED_MODULES
         or _denied_steps(module, head, steps)

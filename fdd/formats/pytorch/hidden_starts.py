@@ -18,6 +18,8 @@ from fdd.pickles.nodes import Global
 
 BUDGET = 400_000
 """Opcodes, and blocks of 256 bytes, that all searches of a file may run: a second or two."""
+START_COST = 20
+"""What making ready for a run takes, in opcodes."""
 TRIAL_NODES = 100_000
 """Values that a pickle may make before it is left aside whether it names danger."""
 PROTO_HEAD = re.compile(rb"\x80[\x02-\x05]")
@@ -48,7 +50,7 @@ def _search(document: TorchDocument, data: bytes, position: int, limits: Limits,
                 return None
             start = match.start()
             found, cost = probe(data, start, limits)
-            left -= cost
+            left -= cost + START_COST
             if not found:
                 continue
             with_proto = PROTO_HEAD.match(data, start) is not None

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 
+from fdd.container.tar import BLOCK
 from fdd.container.zip import read_some_local_headers
 from fdd.container.zip.structs import LOCAL_HEADER_SIGNATURE, ZipFacts
 from fdd.core.model import Basis, Identification, Registry
@@ -120,7 +121,8 @@ def _tar(probe: Probe) -> Identification | None:
 
 
 def _legacy(probe: Probe) -> Identification | None:
-    head = probe.head[:LEGACY_HEAD]
+    # Behind the first header of a tar lies what its member holds, which may be such a stream.
+    head = probe.head[: LEGACY_HEAD if probe.tar is None else BLOCK]
     if head.startswith(LOCAL_HEADER_SIGNATURE):
         return None
     basis: list[Basis] = []

@@ -23,7 +23,7 @@ from fdd.formats.pytorch.objects import INDEXED, every_tensor
 from fdd.formats.pytorch.zipped import contents
 from fdd.limits import Limits
 from fdd.tensors.model import Storage, Tensor, element_count
-from fdd.tensors.nested import NESTED
+from fdd.tensors.nested import NESTED, nested_faults
 from fdd.tensors.sparse import IndexRange, index_ranges
 
 CHUNK = 1 << 18
@@ -111,22 +111,34 @@ class _Values:
         """The tensors in a nested tensor that do not lie in its buffer. Raises :class:`_Unreadable`."""
         parts = whole.components
         length = element_count(parts["buffer"].shape) if parts["buffer"].shape is not None else None
-        tables = [self._table(parts[name]) for name in ("sizes", "strides", "offsets") if name in parts]
-        if length is None or len(tables) < 3:
+        if length is None or next(nested_faults(parts), None) is not None:
             raise _Unreadable
-        sizes, strides, offsets = tables
-        for row, ((start,), *view) in enumerate(zip(offsets, sizes, strides, strict=False)):
-            size, stride = view
-            if min((start, *size, *stride)) >= 0:
-                end = start + sum((count - 1) * step for count, step in zip(size, stride, strict=True)) + 1
-                if 0 in size or end <= length:
-                    continue
-            place = parts["sizes"]
-            assert place.storage is not None and place.dtype is not None and place.shape is not None
-            first = (place.storage_offset or 0) + row * (place.stride or (0,))[0]
-            span = _place(self.document, place.storage, first * place.dtype.size, place.dtype.size)
+        sizes, strides = self._table(parts["sizes"]), self._table(parts["strides"])
+        # Offsets that are no tensor stand in the pickle; how far they reach is not known here.
+        offsets = self._table(parts["offsets"]) if "offsets" in parts else [[0]] * len(sizes)
+        # Of a table expanded by a stride of 0 one row was read, which stands for all.
+        count = max(len(offsets), len(sizes), len(strides))
+        full = [table * count if len(table) == 1 else table for table in (offsets, sizes, strides)]
+        for row, ((start,), size, stride) in enumerate(zip(*full, strict=False)):
+            numbers = [(start, "offsets", 0)] if "offsets" in parts else []
+            numbers += [(number, "sizes", column) for column, number in enumerate(size)]
+            numbers += [(number, "strides", column) for column, number in enumerate(stride)]
+            least, most = min(numbers), max(numbers)
+            reach = start + sum((count - 1) * step for count, step in zip(size, stride, strict=True))
+            if least[0] >= 0 and (0 in size or reach < length):
+                continue
+            # A negative number is wrong itself; of others the largest is the likeliest to be.
+            _, table, column = least if least[0] < 0 else most
             what = f"sizes {tuple(size)}, strides {tuple(stride)}, offset {start} in a buffer of {length} elements"
-            yield IndexFault(name, place.storage.record, span, f"tensor {row} of a nested tensor: {what}")
+            yield self._number_fault(name, parts[table], (row, column), f"tensor {row} of a nested tensor: {what}")
+
+    def _number_fault(self, name: str | None, table: Tensor, place: tuple[int, int], detail: str) -> IndexFault:
+        """A fault at the number in that row and column of a table."""
+        storage, dtype = table.storage, table.dtype
+        assert storage is not None and dtype is not None
+        steps = zip(place, table.stride or (), strict=False)
+        element = (table.storage_offset or 0) + sum(index * step for index, step in steps)
+        return IndexFault(name, storage.record, _place(self.document, storage, element * dtype.size, dtype.size), detail)
 
     def _table(self, tensor: Tensor) -> list[list[int]]:
         """The rows of a small index tensor; a column is a table with one number in each row."""
@@ -238,6 +250,8 @@ def _try(
     faults: list[IndexFault] = []
     evidence = COMPLETE if wanted else ABSENT
     for name, tensor in wanted:
+        if any(_without_values(part) for part in tensor.components.values()):
+            continue
         if tensor.layout == NESTED:
             try:
                 faults += values.nested(name, tensor)
@@ -255,6 +269,12 @@ def _try(
         if len(faults) >= MOST_FAULTS:
             break
     return faults, evidence
+
+
+def _without_values(tensor: Tensor) -> bool:
+    """Whether a tensor has a shape only, and no numbers: one on the device meta, or an example input of a trace."""
+    storage = tensor.storage
+    return tensor.location == "meta" if storage is None else not storage.payload_expected
 
 
 def _unread(error: _Unreadable) -> Evidence:

@@ -383,7 +383,8 @@ _NO_CLASS = frozenset((*_ATOMS, type(None), tuple, ListNode, SetNode, DictNode, 
 
 def _is_list(value: Value) -> bool:
     """1.13 wrote the offsets of a nested tensor as plain numbers."""
-    return isinstance(value, (tuple, ListNode)) and all(int_of(item) is not None for item in _items(value))
+    numbers = [int64_of(item) for item in _items(value)]
+    return isinstance(value, (tuple, ListNode)) and all(number is not None and number >= 0 for number in numbers)
 
 
 def _items(value: Value) -> tuple[Value, ...]:

@@ -78,7 +78,8 @@ def survey(facts: PickleFacts) -> Survey:
 
 
 def _roots(facts: PickleFacts) -> tuple[Value, ...]:
-    return tuple(value for value in (facts.root, *facts.discarded) if type(value) in CONTAINERS)
+    # What was thrown away twice (from the stack and from the memo) is one value all the same.
+    return tuple({id(value): value for value in (facts.root, *facts.discarded) if type(value) in CONTAINERS}.values())
 
 
 def _walk(roots: tuple[Value, ...], found: Survey) -> int:

@@ -322,9 +322,10 @@ def hidden_pickle(document: TorchDocument) -> Iterator[Violation]:
 
     References: contract, section 1.
     """
-    told = {(use.role, use.record) for use in document.globals if use.grade != "listed"}
+    told = {use.path for use in document.globals if use.role == "hidden" and use.grade != "listed"}
     for pickle in document.pickles:
-        if pickle.role == "hidden" and (pickle.role, pickle.record) not in told and pickle.facts.stopped:
+        named = (event.value for event in pickle.facts.events if event.what == "global")
+        if pickle.role == "hidden" and pickle.facts.stopped and not any(getattr(node, "path", None) in told for node in named):
             length = pickle.facts.end - pickle.facts.start
             yield at(pickle.place(pickle.facts.start, length), record=pickle.record)
 

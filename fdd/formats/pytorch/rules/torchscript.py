@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from fdd.core.rule import Violation, at
 from fdd.formats.pytorch.bytecode import FIRST_BYTECODE, LAST_BYTECODE
 from fdd.formats.pytorch.document import TorchDocument
-from fdd.formats.pytorch.rules.catalogue import SCRIPT, rule
+from fdd.formats.pytorch.rules.catalogue import EAGER, SCRIPT, rule
 from fdd.formats.pytorch.torchscript import ScriptFacts
 from fdd.pickles.faults import ARGUMENTS_NOT_TUPLE
 from fdd.pickles.nodes import Global
@@ -361,3 +361,28 @@ def enumeration_without_tuple(document: TorchDocument) -> Iterator[Violation]:
             last = named[-1] if named else None
             if isinstance(last, Global) and last.module in modules:
                 yield at(pickle.place(fault.offset, fault.length), record=pickle.record, name=last.path)
+
+
+@rule(
+    "PT-TS-016",
+    "script-class-outside",
+    axis="valid",
+    level="error",
+    clause="script.code",
+    kinds=EAGER | {"torch-legacy"},
+    needs=("pickle",),
+    per="record",
+    title="Only TorchScript archives name classes below __torch__.",
+    message="{name} is a class of TorchScript, and there is no code in the file",
+    remedy="Get the file again from its source: it is what is left of a TorchScript archive, or was put together from parts.",
+)
+def script_class_outside(document: TorchDocument) -> Iterator[Violation]:
+    """Why it matters: no Python has a module __torch__; the classes below it exist in the code records of their archive only.
+
+    References: format.md 3.4.
+    """
+    for pickle in document.judged_pickles():
+        named = (event for event in pickle.facts.events if event.what == "global" and isinstance(event.value, Global))
+        for event in named:
+            if event.value.module.split(".")[0] == "__torch__":
+                yield at(pickle.place(event.offset), record=pickle.record, name=event.value.path)
