@@ -112,7 +112,7 @@ class _Content:
         twice = any(names[name] > 1 for name in recorded)
         moved = any(look.is_data for look in self.places)
         if not renamed and not twice and self.now.orderly and (moved or self._is_rewritten()):
-            extra = sorted({name for name in names if name is not None and name not in recorded})
+            extra = sorted({name for name in names if name is not None and name not in recorded and name[-1:] != "/"})
             detail = "all records hold the bytes they held, in a container that was written anew"
             detail += f"; it also holds {_some(extra)}" if extra else ""
             return Fixity.REPACKAGED, detail, [look for look in self.bad if look.is_data], self.places

@@ -46,7 +46,7 @@ def file(tmp_path: Path) -> Path:
     path.parent.mkdir()
     path.write_bytes(good())
     with path.open("ab") as stream:
-        stream.truncate(20 << 20)
+        stream.truncate(9 << 20)
     return path
 
 

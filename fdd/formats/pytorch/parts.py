@@ -97,7 +97,8 @@ def is_orderly(document: TorchDocument) -> bool:
     """Whether directory and local headers agree on where every record lies; of other containers, that nothing stopped."""
     facts = document.zip
     if facts is not None:
-        whole = facts.directory is not None and not facts.salvaged and not facts.unlisted
+        read = facts.directory is not None and not facts.directory.faults and not facts.ends.faults
+        whole = read and not facts.salvaged and not facts.unlisted
         return whole and all(record.local is not None and record.local_fault is None for record in facts.records)
     if document.tar is not None:
         model = document.tar_model
