@@ -26,7 +26,7 @@ from fdd.core.paths import safe_path
 from fdd.core.report import Report
 from fdd.core.source import ByteSource, FileSource, open_source
 from fdd.core.text import valid_text
-from fdd.formats import by_name, installed
+from fdd.formats import by_name, one_by_one
 from fdd.formats.plugin import Format
 from fdd.formats.probe import DEPTHS, Probe, make_probe
 from fdd.limits import Limits
@@ -340,7 +340,7 @@ def _utc(moment: datetime) -> str:
 
 
 def _open(probe: Probe, request: _Request) -> _Opened:
-    for fmt in installed():
+    for fmt in one_by_one():
         identification = fmt.identify(probe)
         if identification is None:
             continue

@@ -41,4 +41,5 @@ def test_version_loads_next_to_nothing() -> None:
 def test_one_file_loads_no_large_library() -> None:
     modules = modules_after("validate", SAMPLE, "--format", "json")
     assert modules & HEAVY <= ALWAYS_ALLOWED
+    assert not any(name.startswith(("fdd.formats.safetensors", "fdd.formats.foreign.identify")) for name in modules)
     assert not any(name.startswith(("fdd.report.xml", "fdd.report.premis", "fdd.fixity", "fdd.policy")) for name in modules)

@@ -7,7 +7,6 @@ import argparse
 import contextlib
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO
@@ -201,6 +200,8 @@ def is_single(arguments: argparse.Namespace) -> bool:
 @contextlib.contextmanager
 def spooled_stdin(limit: int) -> Iterator[BinaryIO]:
     """The bytes on standard input, in a temporary file that has no name. Raises :class:`SourceError` above ``limit``."""
+    import tempfile
+
     with tempfile.TemporaryFile() as spool:
         try:
             while chunk := sys.stdin.buffer.read(1 << 20):

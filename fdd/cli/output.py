@@ -9,7 +9,6 @@ import io
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TextIO
@@ -45,6 +44,8 @@ def whole_file(path: str) -> Iterator[TextIO]:
         with direct as stream:
             yield stream
         return
+    import tempfile  # costs more than a small file, and most runs write to standard output
+
     with _writing(path):
         target = os.path.realpath(path)
         descriptor, temporary = tempfile.mkstemp(TEMPORARY_SUFFIX, TEMPORARY_PREFIX, os.path.dirname(target))

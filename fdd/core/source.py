@@ -7,7 +7,6 @@ import io
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from fdd.core.errors import SourceError
@@ -239,7 +238,7 @@ def open_source(source: str | bytes | os.PathLike[str] | bytearray | memoryview 
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
         return BytesSource(source)
-    if isinstance(source, (str, Path, os.PathLike)):
+    if isinstance(source, (str, os.PathLike)):
         return FileSource(source)
     if not hasattr(source, "read"):
         raise SourceError(f"cannot read bytes from a {type(source).__name__}")

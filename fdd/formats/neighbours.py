@@ -9,10 +9,10 @@ from fdd.container.zip.structs import METHOD_DEFLATED, METHOD_STORED, ZipRecord
 from fdd.core.model import Basis, Document, Identification, Registry
 from fdd.core.source import ByteSource, BytesSource, SliceSource
 from fdd.core.text import decode_name, printable
-from fdd.formats import installed
-from fdd.formats.foreign import ForeignFacts, InnerMember, identify_foreign
+from fdd.formats import one_by_one
 from fdd.formats.foreign.containers import listing, zip_kind_of
-from fdd.formats.foreign.facts import Known
+from fdd.formats.foreign.facts import ForeignFacts, InnerMember, Known
+from fdd.formats.foreign.identify import identify_foreign
 from fdd.formats.probe import Probe, make_probe
 from fdd.limits import Limits
 
@@ -47,7 +47,7 @@ def known_format(limits: Limits) -> Known:
 
     def ask(source: ByteSource, name: str | None) -> ForeignFacts | None:
         probe = make_probe(source, name=name, path=None, limits=limits, depth="directory", level=1)
-        for fmt in installed():
+        for fmt in one_by_one():
             found = fmt.identify(probe)
             if found is not None:
                 return ForeignFacts(found.kind, found.name, f"{found.name}.", found.basis, found.version, found.mime)

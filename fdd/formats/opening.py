@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from fdd.core.model import Document, Identification
-from fdd.formats import installed
+from fdd.formats import one_by_one
 from fdd.formats.plugin import Format
 from fdd.formats.probe import Probe
 
 
 def open_by_kind(probe: Probe) -> tuple[Identification, Format | None, Document]:
     """The format is None for foreign files: they are identified and no more. Raises SourceError where reading fails."""
-    for fmt in installed():
+    for fmt in one_by_one():
         identification = fmt.identify(probe)
         if identification is not None:
             return identification, fmt, fmt.open(probe, identification)

@@ -21,7 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fdd.core.source import BytesSource
-from fdd.formats.foreign import ForeignFacts, identify_foreign, mangling_of
+from fdd.formats.foreign.facts import ForeignFacts
+from fdd.formats.foreign.identify import identify_foreign, mangling_of
 from fdd.formats.neighbours import known_format
 from fdd.limits import Limits
 

@@ -9,7 +9,6 @@ from fdd.container.zip.structs import DESCRIPTOR_SIGNATURE, END_SIGNATURE, LOCAL
 from fdd.core.source import CHUNK, ByteSource, BytesSource
 from fdd.core.span import Span
 from fdd.formats.foreign.facts import quote
-from fdd.formats.foreign.identify import mangling_of
 from fdd.formats.foreign.opaque import entropy
 from fdd.formats.probe import Probe
 from fdd.formats.pytorch.damage_facts import PAGE, SECTOR, Mangled, TextConversion
@@ -88,6 +87,8 @@ def find_stream_start(head: bytes) -> Span | None:
 def find_mangling(document: TorchDocument, probe: Probe) -> list[Mangled]:
     """Signs that the whole file was read and written as text."""
     found: list[Mangled] = []
+    from fdd.formats.foreign.identify import mangling_of  # all foreign kinds come with it
+
     for sign in mangling_of(document.source, limits=probe.limits):
         if sign.code in _TEXT_CODES:
             restored = _decoded(document, probe, sign.details.get("encoding")) if sign.code == "utf8-encoded" else None

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-import tomllib
+import os
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Any, cast
 
 from fdd.core.model import Document, EmbeddedSource, Identification, Record
@@ -37,7 +36,10 @@ class Safetensors:
 
     def description(self) -> Mapping[str, Any]:
         """The format description, from ``safetensors.toml`` beside this module."""
-        return tomllib.loads((Path(__file__).with_name("safetensors.toml")).read_text(encoding="utf-8"))
+        import tomllib
+
+        with open(os.path.join(os.path.dirname(__file__), "safetensors.toml"), "rb") as stream:
+            return tomllib.load(stream)
 
     def identify(self, probe: Probe) -> Identification | None:
         """See :func:`fdd.formats.safetensors.identify.identify`."""
