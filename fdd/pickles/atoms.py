@@ -13,7 +13,7 @@ from typing import TypeAlias
 from fdd.pickles import arguments, faults
 from fdd.pickles.arguments import argument_end, line_end
 from fdd.pickles.faults import FatalFault
-from fdd.pickles.nodes import ByteArrayNode, OutOfBand, Value
+from fdd.pickles.nodes import ByteArrayNode, DictNode, ListNode, OutOfBand, SetNode, Value
 from fdd.pickles.opcodes import BY_NAME, Form, Opcode
 from fdd.pickles.state import State
 
@@ -225,8 +225,12 @@ def _next_buffer(state: State, offset: int, position: int) -> int:
 
 
 def _readonly_buffer(state: State, offset: int, position: int) -> int:
+    """Python takes a memoryview of the item, which these have not; of an object of unknown class nothing is known."""
     state.need(1)
-    state.event("out-of-band", offset, state.stack[-1])
+    item = state.stack[-1]
+    if item is None or isinstance(item, (str, int, float, tuple, ListNode, DictNode, SetNode)):
+        state.fault(faults.CANNOT_TAKE, offset, "the item on the stack is no buffer")
+    state.event("out-of-band", offset, item)
     return position
 
 

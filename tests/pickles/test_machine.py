@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from fdd.limits import Limits
 from fdd.pickles import children, run
-from fdd.pickles.faults import UNKNOWN_OPCODE, FatalFault, LimitReached
+from fdd.pickles.faults import CANNOT_TAKE, UNKNOWN_OPCODE, FatalFault, LimitReached
 from fdd.pickles.machine import HANDLERS, _facts, _state
 from fdd.pickles.nodes import Call, DictNode, Global, PickleFacts
 from fdd.pickles.opcodes import OPCODES
@@ -148,6 +148,12 @@ class _Refusing(pickle._Unpickler):
 
     def get_extension(self, code: int) -> Any:
         raise NotImplementedError
+
+
+@pytest.mark.parametrize("item", [b"(l", b"N", b"K\x01", b")", b"}"])
+def test_a_buffer_is_made_of_bytes_only(item: bytes) -> None:
+    assert [fault.code for fault in run(item + b"\x98.").faults] == [CANNOT_TAKE]
+    assert not run(b"C\x01a\x98.").faults
 
 
 @settings(_examples, max_examples=150)
