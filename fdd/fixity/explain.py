@@ -110,16 +110,21 @@ class _Content:
         recorded = {look.segment.record for look in self.here if look.segment.kind == "data"}
         names = Counter(part.record for part in self.now.records)
         twice = any(names[name] > 1 for name in recorded)
-        moved = any(look.is_data for look in self.places)
+        elsewhere = [look for look, place in self.places.items() if place.offset != look.segment.span.offset]
+        moved = any(look.is_data for look in elsewhere)
         if not renamed and not twice and self.now.orderly and (moved or self._is_rewritten()):
             extra = sorted({name for name in names if name is not None and name not in recorded and name[-1:] != "/"})
             detail = "all records hold the bytes they held, in a container that was written anew"
             detail += f"; it also holds {_some(extra)}" if extra else ""
             return Fixity.REPACKAGED, detail, [look for look in self.bad if look.is_data], self.places
-        if moved or (self.places and all(look in self.places for look in self.bad)):
+        if moved or (elsewhere and all(look in self.places for look in self.bad)):
             return Fixity.SHIFTED, self._moves(renamed), self.bad, self.places
         detail = self._damage()
-        return Fixity.DAMAGED, f"{detail}; {_other_names(renamed)}" if renamed else detail, self.bad, self.places
+        if renamed:
+            detail += f"; {_other_names(renamed)}"
+        if self.places:
+            detail += "; what was packed unpacks to the bytes it held"
+        return Fixity.DAMAGED, detail, self.bad, self.places
 
     def _is_rewritten(self) -> bool:
         """Whether more of the container changed than one damage explains: its size, or all headers and the directory."""

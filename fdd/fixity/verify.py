@@ -187,6 +187,5 @@ class _Comparison:
         # Bytes that lie elsewhere under their own name are not lost; under another name they are as good as lost.
         safe = place is not None and place.record == segment.record
         tensors = tuple(self._manifest.tensors_at(hurt)) if look.is_data and not safe else ()
-        return BadSegment(
-            segment.kind, segment.span, segment.record, tensors, blocks, place.offset if place is not None else None
-        )
+        found_at = place.offset if place is not None and place.offset != segment.span.offset else None
+        return BadSegment(segment.kind, segment.span, segment.record, tensors, blocks, found_at)

@@ -159,6 +159,28 @@ def test_a_record_twice_is_not_packing() -> None:
     assert result.verdict in (Fixity.SHIFTED, Fixity.DAMAGED)
 
 
+def test_flips_in_packed_records_are_damage_even_where_they_unpack_to_the_same() -> None:
+    """The last byte of a deflate stream has bits that mean nothing."""
+    with zipfile.ZipFile(io.BytesIO(model(a=[1.0] * 50, b=[2.0] * 9))) as archive:
+        rows = [(name, archive.read(name)) for name in archive.namelist()]
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, payload in rows:
+            archive.writestr(name, payload)
+    file = File("x.pt", stream.getvalue())
+    harmless = 0
+    for index in file.payloads():
+        segment = file.segments[index]
+        for bit in range(8):
+            changed = bytearray(file.data)
+            changed[segment.span.end - 1] ^= 1 << bit
+            result = verify(file.manifest, bytes(changed))
+            assert result.verdict is Fixity.DAMAGED
+            assert [(bad.kind, bad.record, bad.found_at) for bad in result.bad] == [("data", segment.record, None)]
+            harmless += "unpacks to the bytes it held" in result.detail
+    assert harmless > 5
+
+
 def test_an_empty_record_that_is_gone() -> None:
     data = eager(ordered_dict([("none", tensor([])), ("some", tensor([1.0]))]))
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
