@@ -12,6 +12,7 @@ import argparse
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,7 @@ def check_premis(path: Path, files: int) -> None:
 
 def check_mets(path: Path, files: int) -> None:
     """metsrw finds the files of our METS and the PREMIS of each."""
+    time.sleep(1.1)  # metsrw takes a time of this second without fractions for one to come
     document = metsrw.METSDocument.fromfile(str(path))
     entries = [entry for entry in document.all_files() if entry.type == "Item"]
     expect(len(entries) == files, f"{files} files in the METS, found {len(entries)}")
