@@ -247,3 +247,23 @@ def test_manifests_that_do_not_speak_of_every_byte_are_refused(change: Any, said
 def test_other_texts_are_no_manifests(text: str) -> None:
     with pytest.raises(UsageError, match="not a fixity manifest"):
         Manifest.from_json(text)
+
+
+def test_the_api_is_there_as_the_contract_says() -> None:
+    import fdd
+
+    manifest = fdd.fixity.create(MODEL)
+    assert manifest.verify(MODEL).verdict is fdd.fixity.Fixity.INTACT
+    assert isinstance(manifest, fdd.fixity.Manifest)
+
+
+@pytest.mark.parametrize("path", ["good/legacy-tar.pth", "good/legacy-state-dict.pth", "real/torch-2.13.0-state_dict.pth"])
+def test_every_storage_is_a_part_of_its_own_with_what_stands_in_front_of_it(path: str) -> None:
+    manifest = create(CORPUS / path)
+    assert manifest.tensors
+    for entry in manifest.tensors:
+        assert entry.span is not None
+        (holder,) = (segment for segment in manifest.segments if segment.span.overlaps(entry.span))
+        assert (holder.kind, holder.record) == ("data", entry.record)
+    owners = {segment.record for segment in manifest.segments if segment.kind == "header"}
+    assert None not in owners
