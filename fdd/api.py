@@ -8,7 +8,7 @@ Bad bytes never raise. :class:`fdd.core.errors.SourceError` means that bytes cou
 from __future__ import annotations
 
 import os
-import platform
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -292,6 +292,15 @@ def _on_source(source: Source, request: _Request, step: Any) -> Report:
     return rejudged(report, request.demands, limits=request.limits) if request.demands else report
 
 
+def _platform() -> str:
+    """System and processor, as in `linux-x86_64`."""
+    if hasattr(os, "uname"):
+        return f"{os.uname().sysname.lower()}-{os.uname().machine}"
+    import platform  # dear to load
+
+    return f"{platform.system().lower()}-{platform.machine()}"
+
+
 @contextmanager
 def _open_probe(source: Source, request: _Request) -> Iterator[Probe]:
     """Open a source and take the first look; afterwards make sure that the file did not change, and close it."""
@@ -313,8 +322,8 @@ def _run(started: datetime, seconds: float, bytes_read: int) -> dict[str, Any]:
         "started": _utc(started),
         "seconds": round(seconds, 6),
         "bytes_read": bytes_read,
-        "python": platform.python_version(),
-        "platform": f"{platform.system().lower()}-{platform.machine()}",
+        "python": sys.version.partition(" ")[0],
+        "platform": _platform(),
     }
 
 

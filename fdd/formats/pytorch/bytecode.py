@@ -19,7 +19,6 @@ from fdd.formats.pytorch.pickle_values import int_of
 from fdd.formats.pytorch.script_code import is_dangerous_operator
 from fdd.pickles.nodes import MISSING, ListNode, Value
 
-FIRST_BYTECODE, LAST_BYTECODE = 4, 9
 TABLES = ("instructions", "operators", "constants", "types", "register_size")
 
 

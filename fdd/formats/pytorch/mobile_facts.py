@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from fdd.core.span import Span
 from fdd.formats.pytorch.flatbuffers import Walk
 
-KNOWN_BYTECODE = range(4, 10)
-"""Versions of the bytecode that readers take."""
 Places = list[tuple[str, Span]]
 """What is wrong in words, and where."""
 

@@ -30,6 +30,10 @@ SCRIPT_PICKLES = {
 """Pickles of the TorchScript family and their roles."""
 SCRIPT_KINDS = frozenset({"torchscript", "torchscript-mobile", "torchscript-json"})
 EAGER_KINDS = frozenset({"torch-zip", "distcp"})
+BYTECODE_VERSIONS = range(4, 10)
+"""Versions of the mobile bytecode that readers take."""
+MAR_MANIFEST = "MAR-INF/MANIFEST.json"
+"""The record that makes a ZIP a model archive of TorchServe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +153,7 @@ def _eager(folder: _Folder, unfinished: bool) -> ZipKind | None:
 
 
 def _archive_level(names: list[str]) -> ZipKind | None:
-    manifest = next((name for name in names if name == "MAR-INF/MANIFEST.json"), None)
+    manifest = next((name for name in names if name == MAR_MANIFEST), None)
     return ZipKind("mar", "", (manifest,)) if manifest is not None else None
 
 

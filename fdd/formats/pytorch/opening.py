@@ -5,27 +5,20 @@ from __future__ import annotations
 
 from fdd.core.model import Identification
 from fdd.formats.probe import Probe
-from fdd.formats.pytorch.bare_pickle import open_pickle
 from fdd.formats.pytorch.canonical import compare
 from fdd.formats.pytorch.damage import diagnose
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.evidence import zip_evidence
-from fdd.formats.pytorch.executorch import open_executorch
-from fdd.formats.pytorch.export import read_program
 from fdd.formats.pytorch.identify import ZIP_KINDS
 from fdd.formats.pytorch.legacy import open_legacy
 from fdd.formats.pytorch.machine_paths import find_machine_paths
-from fdd.formats.pytorch.mobile import open_mobile
 from fdd.formats.pytorch.names import EAGER_KINDS, SCRIPT_KINDS, VERSION_NAMES
 from fdd.formats.pytorch.nested import judge_archives, judge_unclaimed
 from fdd.formats.pytorch.objects import read_objects
-from fdd.formats.pytorch.package import read_model_archive, read_package
 from fdd.formats.pytorch.pickled import collect_globals
 from fdd.formats.pytorch.readings import find_other_readings
 from fdd.formats.pytorch.serialization_id import check_archive
 from fdd.formats.pytorch.shards import split_archives
-from fdd.formats.pytorch.tarred import open_tarred
-from fdd.formats.pytorch.torchscript import read_script
 from fdd.formats.pytorch.zipped import open_zip, probe_orphans
 
 CONTENT_OF_KIND = {
@@ -43,6 +36,7 @@ CONTENT_OF_KIND = {
 
 def open_document(probe: Probe, identification: Identification) -> TorchDocument:
     """Read the structure of a file whose kind is known. Raises SourceError where reading fails."""
+    # Readers of single kinds are imported when one comes: together they cost more than most files.
     archives = split_archives(probe.source, probe.limits) if identification.kind == "distcp" else []
     if len(archives) > 1:
         document = TorchDocument(probe.source, probe.name, identification)
@@ -52,13 +46,21 @@ def open_document(probe: Probe, identification: Identification) -> TorchDocument
     elif identification.kind == "torch-legacy":
         document = open_legacy(probe, identification)
     elif identification.kind == "torch-tar":
+        from fdd.formats.pytorch.tarred import open_tarred
+
         document = open_tarred(probe, identification)
     elif identification.kind == "pickle":
+        from fdd.formats.pytorch.bare_pickle import open_pickle
+
         document = open_pickle(probe, identification)
     elif identification.kind == "mobile-flatbuffer":
+        from fdd.formats.pytorch.mobile import open_mobile
+
         document = TorchDocument(probe.source, probe.name, identification)
         open_mobile(probe, document)
     elif identification.kind == "executorch":
+        from fdd.formats.pytorch.executorch import open_executorch
+
         document = TorchDocument(probe.source, probe.name, identification)
         open_executorch(probe, document)
     else:
@@ -88,14 +90,21 @@ def _open_archive(probe: Probe, identification: Identification) -> TorchDocument
 
 def _read_special(document: TorchDocument, probe: Probe) -> None:
     """What only one kind of archive has."""
-    if document.kind in SCRIPT_KINDS:
+    if document.kind in SCRIPT_KINDS | {"torch-package"}:
+        from fdd.formats.pytorch.torchscript import read_script
+
         read_script(document, probe)
-    elif document.kind == "torch-package":
-        read_script(document, probe)
+    if document.kind == "torch-package":
+        from fdd.formats.pytorch.package import read_package
+
         read_package(document, probe)
     elif document.kind == "pt2":
+        from fdd.formats.pytorch.export import read_program
+
         read_program(document, probe)
     elif document.kind == "mar":
+        from fdd.formats.pytorch.package import read_model_archive
+
         read_model_archive(document, probe)
     elif document.kind in EAGER_KINDS:
         judge_unclaimed(document, probe)

@@ -12,13 +12,13 @@ from typing import Any
 from fdd.core.span import Span
 from fdd.formats.probe import Probe
 from fdd.formats.pytorch.document import TorchDocument
+from fdd.formats.pytorch.names import MAR_MANIFEST
 from fdd.formats.pytorch.nested import TORCH_HEADS, judge_carried, judge_records
 from fdd.formats.pytorch.zipped import contents, probe_record
 from fdd.pickles.nodes import Global
 
 _DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 MODEL_SUFFIXES = (".pt", ".pth", ".ptl", ".pt2", ".bin", ".ckpt")
-MANIFEST = "MAR-INF/MANIFEST.json"
 MANIFEST_FILES = ("serializedFile", "modelFile", "handler", "requirementsFile", "configFile", "specFile", "workflowHandler")
 """Keys of the manifest that name files; the last two are those of workflow archives."""
 HANDLERS = frozenset({"handler", "workflowHandler"})
@@ -111,7 +111,7 @@ def read_model_archive(document: TorchDocument, probe: Probe) -> None:
     facts = ModelArchiveFacts()
     document.facts["model-archive"] = facts
     names = {record.name: index for index, record in enumerate(document.records)}
-    read = contents(document, names[MANIFEST], probe.limits.text_bytes) if MANIFEST in names else None
+    read = contents(document, names[MAR_MANIFEST], probe.limits.text_bytes) if MAR_MANIFEST in names else None
     if read is not None:
         _read_manifest(facts, read[0], names)
     facts.sources = [(record.name, record.span) for record in document.records if record.name.endswith(".py")]

@@ -4,21 +4,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
 
 from fdd.core.rule import Violation, at
 from fdd.formats.pytorch.document import TorchDocument
-from fdd.formats.pytorch.executorch import ExecuTorchFacts
-from fdd.formats.pytorch.mobile_facts import KNOWN_BYTECODE, MobileFacts
+from fdd.formats.pytorch.names import BYTECODE_VERSIONS
 from fdd.formats.pytorch.rules.catalogue import rule
+
+if TYPE_CHECKING:
+    from fdd.formats.pytorch.executorch import ExecuTorchFacts
+    from fdd.formats.pytorch.mobile_facts import MobileFacts
 
 MOBILE = frozenset({"mobile-flatbuffer"})
 EXECUTORCH = frozenset({"executorch"})
 
 
 def _mobile(document: TorchDocument) -> MobileFacts:
-    facts = document.facts["mobile"]
-    assert isinstance(facts, MobileFacts)
-    return facts
+    return cast("MobileFacts", document.facts["mobile"])
 
 
 @rule(
@@ -127,7 +129,7 @@ def mobile_bytecode_version(document: TorchDocument) -> Iterator[Violation]:
     References: format.md 1.15, 3.6.
     """
     facts = _mobile(document)
-    if facts.bytecode_version is not None and facts.bytecode_version not in KNOWN_BYTECODE:
+    if facts.bytecode_version is not None and facts.bytecode_version not in BYTECODE_VERSIONS:
         module = facts.walk.tables[0] if facts.walk is not None else None
         place = module.span_of("bytecode_version", 4) if module is not None else None
         yield at(place, version=facts.bytecode_version)
@@ -243,7 +245,6 @@ def executorch_header_wrong(document: TorchDocument) -> Iterator[Violation]:
 
     References: format.md 3.2, row 2.
     """
-    facts = document.facts["executorch"]
-    assert isinstance(facts, ExecuTorchFacts)
+    facts = cast("ExecuTorchFacts", document.facts["executorch"])
     for what, span in facts.faults:
         yield at(span, what=what)

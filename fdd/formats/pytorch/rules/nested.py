@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
 
 from fdd.core.rule import Violation, at
 from fdd.formats.pytorch.document import TorchDocument
-from fdd.formats.pytorch.export_facts import ProgramFacts
 from fdd.formats.pytorch.rules.catalogue import EAGER, SCRIPT, rule
+
+if TYPE_CHECKING:
+    from fdd.formats.pytorch.export_facts import ProgramFacts
 
 HOLDERS = frozenset({"pt2", "mar", "distcp"})
 """Kinds that torch files are a part of."""
@@ -57,8 +60,8 @@ def nested_not_valid(document: TorchDocument) -> Iterator[Violation]:
 
     References: format.md 3.5.
     """
-    facts = document.facts.get("program")
-    opaque = facts.opaque if isinstance(facts, ProgramFacts) else frozenset()
+    facts = cast("ProgramFacts | None", document.facts.get("program"))
+    opaque = facts.opaque if facts is not None else frozenset()
     for nested in document.nested:
         broken = nested.verdict == "not-well-formed" and document.kind != "distcp"
         # Model archives hold models of any kind, and some objects of programs are bare pickles.

@@ -7,26 +7,26 @@ PT-PKG-002 of format.md 6.8 (pickles valid, storages there) is asked by the rule
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
 
 from fdd.core.rule import Violation, at
 from fdd.formats.pytorch.document import TorchDocument
-from fdd.formats.pytorch.package import MANIFEST, ModelArchiveFacts, PackageFacts
+from fdd.formats.pytorch.names import MAR_MANIFEST
 from fdd.formats.pytorch.rules.catalogue import rule
+
+if TYPE_CHECKING:
+    from fdd.formats.pytorch.package import ModelArchiveFacts, PackageFacts
 
 PACKAGE = frozenset({"torch-package"})
 MODEL_ARCHIVE = frozenset({"mar"})
 
 
 def _package(document: TorchDocument) -> PackageFacts:
-    facts = document.facts["package"]
-    assert isinstance(facts, PackageFacts)
-    return facts
+    return cast("PackageFacts", document.facts["package"])
 
 
 def _archive(document: TorchDocument) -> ModelArchiveFacts:
-    facts = document.facts["model-archive"]
-    assert isinstance(facts, ModelArchiveFacts)
-    return facts
+    return cast("ModelArchiveFacts", document.facts["model-archive"])
 
 
 @rule(
@@ -154,7 +154,7 @@ def manifest_unusable(document: TorchDocument) -> Iterator[Violation]:
     References: format.md 3.2, row 12.
     """
     facts = _archive(document)
-    index = next((number for number, record in enumerate(document.records) if record.name == MANIFEST), None)
+    index = next((number for number, record in enumerate(document.records) if record.name == MAR_MANIFEST), None)
     if index is not None and facts.fault is not None:
         yield at(document.records[index].span, record=document.records[index].name, why=facts.fault)
 
@@ -177,9 +177,9 @@ def manifest_names_missing_file(document: TorchDocument) -> Iterator[Violation]:
 
     References: format.md 3.2, row 12.
     """
-    span = next((record.span for record in document.records if record.name == MANIFEST), None)
+    span = next((record.span for record in document.records if record.name == MAR_MANIFEST), None)
     for key, name in _archive(document).missing:
-        yield at(span, record=MANIFEST, key=key, name=name)
+        yield at(span, record=MAR_MANIFEST, key=key, name=name)
 
 
 @rule(

@@ -7,11 +7,14 @@ PT-PT2-003 of format.md 6.8 (files inside valid, depth bounded) is asked by PT-N
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
 
 from fdd.core.rule import Violation, at
 from fdd.formats.pytorch.document import TorchDocument
-from fdd.formats.pytorch.export_facts import ProgramFacts
 from fdd.formats.pytorch.rules.catalogue import rule
+
+if TYPE_CHECKING:
+    from fdd.formats.pytorch.export_facts import ProgramFacts
 
 PROGRAM = frozenset({"pt2"})
 OTHER_CONTENTS = ("data/aotinductor/", "data/executorch/", "data/mtia", "extra/")
@@ -19,9 +22,7 @@ OTHER_CONTENTS = ("data/aotinductor/", "data/executorch/", "data/mtia", "extra/"
 
 
 def _program(document: TorchDocument) -> ProgramFacts:
-    facts = document.facts["program"]
-    assert isinstance(facts, ProgramFacts)
-    return facts
+    return cast("ProgramFacts", document.facts["program"])
 
 
 @rule(

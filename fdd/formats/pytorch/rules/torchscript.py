@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, cast
 
 from fdd.core.rule import Violation, at
-from fdd.formats.pytorch.bytecode import FIRST_BYTECODE, LAST_BYTECODE
 from fdd.formats.pytorch.document import TorchDocument
+from fdd.formats.pytorch.names import BYTECODE_VERSIONS
 from fdd.formats.pytorch.rules.catalogue import EAGER, SCRIPT, rule
-from fdd.formats.pytorch.torchscript import ScriptFacts
 from fdd.pickles.faults import ARGUMENTS_NOT_TUPLE
 from fdd.pickles.nodes import Global
+
+if TYPE_CHECKING:
+    from fdd.formats.pytorch.torchscript import ScriptFacts
 
 CURRENT = SCRIPT - {"torchscript-json"}
 JSON = frozenset({"torchscript-json"})
@@ -21,9 +24,7 @@ LAST_PICKLED_BYTECODE = 8
 
 
 def _script(document: TorchDocument) -> ScriptFacts:
-    facts = document.facts["script"]
-    assert isinstance(facts, ScriptFacts)
-    return facts
+    return cast("ScriptFacts", document.facts["script"])
 
 
 @rule(
@@ -134,7 +135,7 @@ def bytecode_version_unknown(document: TorchDocument) -> Iterator[Violation]:
     References: format.md 3.2, row 9.
     """
     facts = _script(document).bytecode
-    if facts.version is not None and not FIRST_BYTECODE <= facts.version <= LAST_BYTECODE:
+    if facts.version is not None and facts.version not in BYTECODE_VERSIONS:
         yield at(facts.span, record=facts.record, version=facts.version)
 
 
@@ -156,7 +157,7 @@ def bytecode_version_of_flatbuffers(document: TorchDocument) -> Iterator[Violati
     References: format.md 3.2, row 9.
     """
     facts = _script(document).bytecode
-    if facts.version is not None and LAST_PICKLED_BYTECODE < facts.version <= LAST_BYTECODE:
+    if facts.version is not None and facts.version in BYTECODE_VERSIONS and facts.version > LAST_PICKLED_BYTECODE:
         yield at(facts.span, record=facts.record, version=facts.version)
 
 
