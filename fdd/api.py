@@ -8,11 +8,10 @@ Bad bytes never raise. :class:`fdd.core.errors.SourceError` means that bytes cou
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -24,12 +23,13 @@ from fdd.core.finding import Outcome, Status, decide
 from fdd.core.model import Document, EmbeddedSource, Identification
 from fdd.core.paths import safe_path
 from fdd.core.report import Report
-from fdd.core.source import ByteSource, FileSource, open_source
+from fdd.core.source import FileSource, open_source
 from fdd.core.text import valid_text
 from fdd.formats import by_name, one_by_one
 from fdd.formats.plugin import Format
 from fdd.formats.probe import DEPTHS, Probe, make_probe
 from fdd.limits import Limits
+from fdd.report.run import file_dict, run_dict
 
 if TYPE_CHECKING:
     from fdd.core.payload import Part
@@ -215,7 +215,7 @@ def report_or_error(path: str, step: Callable[[], Report]) -> Report:
 def error_report(path: str, message: str, *, internal: bool = False) -> Report:
     """The report on a path that could not be read; ``internal``: on which fdd itself failed."""
     file = {"path": safe_path(path), "name": safe_path(os.path.basename(path))}
-    run = _run(datetime.now(UTC), 0.0, 0)
+    run = run_dict(datetime.now(UTC), 0.0, 0)
     return Report(tool=tool_dict(), options={}, file=file, run=run, error=valid_text(message), internal=internal)
 
 
@@ -268,8 +268,6 @@ def _expecting(source: Source, request: _Request, expect: Mapping[str, str] | No
     beside = path + NEIGHBOUR_SUFFIX if neighbours and request.depth == "full" and path is not None else ""
     if not expect and not os.path.isfile(beside):
         return request
-    from dataclasses import replace
-
     from fdd.fixity.expected import from_neighbour, given
 
     expected = given(expect) if expect else from_neighbour(beside, os.path.basename(path or ""))
@@ -287,18 +285,9 @@ def _on_source(source: Source, request: _Request, step: Any) -> Report:
     with _open_probe(source, request) as probe:
         report: Report = step(probe, request)
     opened = probe.source
-    run = _run(started, time.perf_counter() - clock, opened.bytes_read)
-    report = _with_run(report, run, _file_dict(opened, probe.path, probe.name))
+    run = run_dict(started, time.perf_counter() - clock, opened.bytes_read)
+    report = replace(report, run=run, file=file_dict(opened, probe.path, probe.name))
     return rejudged(report, request.demands, limits=request.limits) if request.demands else report
-
-
-def _platform() -> str:
-    """System and processor, as in `linux-x86_64`."""
-    if hasattr(os, "uname"):
-        return f"{os.uname().sysname.lower()}-{os.uname().machine}"
-    import platform  # dear to load
-
-    return f"{platform.system().lower()}-{platform.machine()}"
 
 
 @contextmanager
@@ -314,38 +303,6 @@ def _open_probe(source: Source, request: _Request) -> Iterator[Probe]:
     finally:
         if isinstance(opened, FileSource):
             opened.close()
-
-
-def _run(started: datetime, seconds: float, bytes_read: int) -> dict[str, Any]:
-    """What concerns the run and not the bytes."""
-    return {
-        "started": _utc(started),
-        "seconds": round(seconds, 6),
-        "bytes_read": bytes_read,
-        "python": sys.version.partition(" ")[0],
-        "platform": _platform(),
-    }
-
-
-def _with_run(report: Report, run: dict[str, Any], file: dict[str, Any]) -> Report:
-    from dataclasses import replace
-
-    return replace(report, run=run, file=file)
-
-
-def _file_dict(source: ByteSource, path: str | None, name: str | None) -> dict[str, Any]:
-    file: dict[str, Any] = {"size": source.size}
-    if path is not None:
-        file = {"path": safe_path(path), "name": safe_path(name or ""), **file}
-    elif name is not None:
-        file = {"name": safe_path(name), **file}
-    if isinstance(source, FileSource) and path is not None:
-        file["modified"] = _utc(datetime.fromtimestamp(source.modified, UTC))
-    return file
-
-
-def _utc(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _open(probe: Probe, request: _Request) -> _Opened:
