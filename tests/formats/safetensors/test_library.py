@@ -8,7 +8,7 @@ from struct import pack
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import fdd
@@ -55,7 +55,9 @@ def agree(data: bytes) -> None:
         assert data[record["offset"] : record["offset"] + record["length"]] == bytes(tensor["data"])
         kind = ELEMENT_TYPES[tensor["dtype"]]
         entry = words[name.replace("~", "~0").replace("/", "~1")]
-        assert entry["dtype"] == (kind.dtype.name if kind.dtype is not None else None)
+        # torch holds F4 in pairs along the last dimension: an odd one cannot be a tensor of torch.
+        odd = kind.per_element > 1 and (not tensor["shape"] or tensor["shape"][-1] % kind.per_element != 0)
+        assert entry["dtype"] == (kind.dtype.name if kind.dtype is not None and not odd else None)
         if kind.per_element == 1:
             assert entry["shape"] == tensor["shape"]
 
@@ -98,6 +100,8 @@ def test_headers_at_will(header: dict[str, Any], size: int, behind: str) -> None
 
 
 @given(st.lists(st.tuples(st.sampled_from(sorted(ELEMENT_TYPES)), st.lists(st.integers(0, 3), max_size=3)), max_size=4))
+@example([("F4", [0, 1])])
+@example([("F4", [3, 2])])
 def test_good_files_at_will(tensors: list[tuple[str, list[int]]]) -> None:
     """Laid out one behind the other: both read them, but where a tensor ends inside a byte."""
     header: dict[str, Any] = {}
