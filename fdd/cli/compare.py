@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
@@ -11,7 +10,7 @@ from fdd.cli.exits import Exit
 from fdd.cli.options import new_parser, spooled_stdin
 from fdd.cli.output import STDIN, output_stream
 from fdd.core.errors import UsageError
-from fdd.core.text import printable
+from fdd.core.text import json_text, printable
 from fdd.limits import Limits
 from fdd.tensors.content import CONTENT_ALGORITHM
 from fdd.values.compare import ComparedFile, Comparison, LoneTensor, Outcome, TensorDifference, compare
@@ -35,7 +34,7 @@ def run(argv: Sequence[str]) -> Exit:
     comparison = _compare(*arguments.paths)
     with output_stream(arguments.output) as stream:
         if arguments.format == "json":
-            stream.write(json.dumps(comparison.to_dict(), ensure_ascii=False, indent=2) + "\n")
+            stream.write(json_text(comparison.to_dict(), indent=2) + "\n")
         else:
             stream.writelines(line + "\n" for line in _text(comparison, verbose=arguments.verbose))
     code = EXITS[comparison.outcome]

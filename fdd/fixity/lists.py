@@ -125,13 +125,19 @@ def _hashdeep(path: str, lines: list[str]) -> Iterator[ListedFile]:
             yield ListedFile(row["filename"], digests, int(row["size"]) if row.get("size", "").isdecimal() else None)
 
 
-def verify_listed(listed: ListedFile, root: str) -> FixityResult:
-    """Hold one file against its line, at the level of the whole file. Raises SourceError where it cannot be read."""
-    path, name = os.path.join(root, listed.path), safe_path(listed.path)
+def place_of(listed: ListedFile, root: str) -> str:
+    """Where the file of a line is, below ``root``."""
+    path = os.path.join(root, listed.path)
     if listed.literal is not None and not os.path.lexists(path):
-        path = os.path.join(root, listed.literal)
+        return os.path.join(root, listed.literal)
+    return path
+
+
+def verify_listed(listed: ListedFile, root: str) -> FixityResult:
+    """Hold a file against its line, at the level of the whole file. Raises SourceError where it cannot be read."""
+    path, name = place_of(listed, root), safe_path(listed.path)
     if not os.path.lexists(path):
-        return FixityResult(Fixity.MISSING, name, listed.size or 0, None, "the file is not there")
+        return FixityResult(Fixity.MISSING, name, listed.size, None, "the file is not there")
     with FileSource(path) as source:
         size = source.size
         if listed.size is not None and size != listed.size:
@@ -140,5 +146,5 @@ def verify_listed(listed: ListedFile, root: str) -> FixityResult:
         source.check_unchanged()
     wrong = [algorithm for algorithm, value in listed.digests if digests[algorithm] != value]
     if wrong:
-        return FixityResult(Fixity.DAMAGED, name, size, size, f"the {', '.join(wrong)} digest differs")
-    return FixityResult(Fixity.INTACT, name, size, size, f"all {size} bytes are as recorded")
+        return FixityResult(Fixity.DAMAGED, name, listed.size, size, f"the {', '.join(wrong)} digest differs")
+    return FixityResult(Fixity.INTACT, name, listed.size, size, f"all {size} bytes are as recorded")

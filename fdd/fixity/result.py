@@ -9,9 +9,13 @@ from typing import Any
 
 from fdd.core.span import Span
 
+RESULT_VERSION = "1.0"
+"""Of the JSON form (``schemas/fixity-result.schema.json``)."""
+
 
 class Fixity(StrEnum):
-    """What became of the file."""
+    """What became of the file. The last two are no verdicts on bytes: UNREADABLE means that they, or the record of them, could
+    not be had, UNRECORDED that nothing is known that they could be held against."""
 
     INTACT = "intact"
     DAMAGED = "damaged"
@@ -21,6 +25,8 @@ class Fixity(StrEnum):
     REPACKAGED = "repackaged"
     REPLACED = "replaced"
     MISSING = "missing"
+    UNREADABLE = "unreadable"
+    UNRECORDED = "unrecorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +59,28 @@ class BadSegment:
 
 @dataclass(frozen=True, slots=True)
 class FixityResult:
-    """The outcome for one file. ``detail`` is a sentence. ``shift`` are the bytes inserted (positive) or lost (negative),
+    """The outcome for one file. ``detail`` is a sentence. ``expected_size`` is None where no size is on record, ``size`` where
+    there are no bytes to count. ``shift`` are the bytes inserted (positive) or lost (negative),
     ``shifted_from`` is the recorded offset from which on everything lies that much later or earlier."""
 
     verdict: Fixity
     name: str
-    expected_size: int
+    expected_size: int | None
     size: int | None
     detail: str
     bad: tuple[BadSegment, ...] = ()
     shift: int = 0
     shifted_from: int | None = None
+
+    @classmethod
+    def unreadable(cls, name: str, why: str) -> FixityResult:
+        """For a file, or a record of one, that could not be read."""
+        return cls(Fixity.UNREADABLE, name, None, None, why)
+
+    @classmethod
+    def unrecorded(cls, name: str) -> FixityResult:
+        """For a file that is there and not on record."""
+        return cls(Fixity.UNRECORDED, name, None, None, "no record is of this file")
 
     @property
     def intact(self) -> bool:
@@ -78,6 +95,7 @@ class FixityResult:
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         entry: dict[str, Any] = {
+            "result_version": RESULT_VERSION,
             "name": self.name,
             "verdict": self.verdict.value,
             "detail": self.detail,

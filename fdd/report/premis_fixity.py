@@ -14,7 +14,7 @@ from fdd._version import __version__
 from fdd.core.errors import UsageError
 from fdd.fixity.lists import ListedFile
 from fdd.fixity.manifest import Manifest
-from fdd.fixity.result import BadSegment, FixityResult
+from fdd.fixity.result import BadSegment, Fixity, FixityResult
 from fdd.formats import by_name
 from fdd.report.frame import SEGMENTS
 from fdd.report.premis import digest_base, free_base
@@ -76,13 +76,11 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class FixityCheck:
-    """One check: what was recorded, what was found, and when it was begun (`YYYY-MM-DDThh:mm:ssZ`). ``problem`` says why
-    the file could not be read."""
+    """One check: what was recorded, what was found, and when it was begun (`YYYY-MM-DDThh:mm:ssZ`)."""
 
     recorded: Recorded
     result: FixityResult
     moment: str
-    problem: str | None = None
 
 
 class FixityWriter:
@@ -142,7 +140,7 @@ class FixityWriter:
         return element
 
     def _event(self, check: FixityCheck, file: str, identifier: str) -> Element:
-        good = check.problem is None and check.result.intact
+        good = check.result.intact
         algorithms = ", ".join(DIGEST_LABELS.get(name, name) for name, _ in strongest_first(check.recorded.digests))
         outcome = ("pass" if good else "fail", None) if self._options.outcomes == "archivematica" else _loc(good=good)
         return new_event(
@@ -173,8 +171,8 @@ def _title(name: Any) -> str | None:
 
 def _note(check: FixityCheck) -> str:
     """`1 of 28 segments damaged: toy/data/0 at 896+48`, or the verdict with its sentence."""
-    if check.problem is not None:
-        return f"could not be checked: {check.problem}"
+    if check.result.verdict is Fixity.UNREADABLE:
+        return f"could not be checked: {check.result.detail}"
     bad = check.result.bad
     sentence = f"{check.result.verdict.value}: {check.result.detail}"
     if not bad:

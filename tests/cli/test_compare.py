@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from corpus.build.kit import eager, state_dict, tensor
 from fdd.tensors.content import CONTENT_ALGORITHM
 from tests.cli.running import FOREIGN, Runner, broken, good
 from tests.cli.test_paths import Stdin
+from tests.schemas import validator
 
 
 def write(folder: Path, name: str, **tensors: object) -> Path:
@@ -48,7 +50,8 @@ def test_different(fdd: Runner, tmp_path: Path) -> None:
     told = fdd("compare", first, second, "--format", "json", "--output", tmp_path / "c.json")
     assert (told.code, told.out) == (1, "")
     found = fdd("compare", first, second, "--format", "json").json
-    assert (tmp_path / "c.json").read_text(encoding="utf-8").startswith("{")
+    assert json.loads((tmp_path / "c.json").read_text(encoding="utf-8")) == found
+    validator("comparison").validate(found)
     assert (found["outcome"], [entry["name"] for entry in found["different"]]) == ("different", ["x", "y"])
 
 

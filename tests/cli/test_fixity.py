@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
+from fdd.fixity import FixityResult, Manifest, verify
 from tests.cli.running import FOREIGN, Runner, broken, fill, good
 from tests.cli.test_paths import Stdin
+from tests.schemas import validator
 
 
 @pytest.fixture
@@ -138,10 +140,77 @@ def test_files_and_manifests_that_cannot_be_read(fdd: Runner, tmp_path: Path, co
     (recorded / "bad.fixity.json").write_text("{", encoding="utf-8")
     code, out, _ = fdd("fixity", "verify", recorded, collection)
     assert code == 3
-    assert sum(line.startswith("cannot be read  ") for line in out.splitlines()) == 2
+    assert sum(line.startswith("unreadable  ") for line in out.splitlines()) == 2
+    found = fdd("fixity", "verify", recorded, collection, "--format", "json").json
+    validator("fixity-result").validate(found)
+    assert found["summary"]["verdicts"]["unreadable"] == 2
     assert fdd("fixity", "verify", tmp_path / "none").code == 3
     (tmp_path / "empty").mkdir()
     assert fdd("fixity", "verify", tmp_path / "empty").code == 3
+
+
+def test_a_fault_in_one_file_does_not_end_the_others(
+    fdd: Runner, collection: Path, recorded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(manifest: Manifest, path: str) -> FixityResult:
+        if manifest.path == "x.pt":
+            raise ZeroDivisionError("oh")
+        return verify(manifest, path)
+
+    monkeypatch.setattr("fdd.cli.fixity_verify.verify", fail)
+    code, out, _ = fdd("fixity", "verify", recorded, collection)
+    assert code == 70
+    assert [line.split("  ")[0] for line in out.splitlines()[:-1]] == ["intact", "intact", "unreadable"]
+
+
+def test_the_form_of_json_follows_what_is_asked_for(fdd: Runner, tmp_path: Path, collection: Path) -> None:
+    folder = tmp_path / "one"
+    assert fdd("fixity", "create", collection / "x.pt", "--output-dir", folder).code == 0
+    one = fdd("fixity", "verify", folder / "x.pt.fixity.json", collection, "--format", "json").json
+    assert one["verdict"] == "intact"
+    several = fdd("fixity", "verify", folder, collection, "--format", "json").json
+    assert several["results"] == [one]
+    for document in (one, several):
+        validator("fixity-result").validate(document)
+
+
+def test_what_is_not_on_record(fdd: Runner, tmp_path: Path, collection: Path, recorded: Path) -> None:
+    assert fdd("fixity", "verify", recorded, collection, "--complete").code == 0
+    (collection / "new\x1b.pt").write_bytes(good())
+    shutil.copy(recorded / "x.pt.fixity.json", collection / "sub")
+    (collection / "link.pt").symlink_to("x.pt")
+    assert fdd("fixity", "verify", recorded, collection).code == 0
+    code, out, _ = fdd("fixity", "verify", recorded, collection, "--complete")
+    assert code == 1
+    assert out.splitlines()[-2:] == [
+        "unrecorded  new\\x1b.pt: no record is of this file", "4 files: 3 intact, 1 unrecorded",
+    ]  # fmt: skip
+    found = fdd("fixity", "verify", recorded, collection, "--complete", "--format", "json").json
+    validator("fixity-result").validate(found)
+    assert found["results"][-1]["name"] == "new\x1b.pt"
+    told = fdd("fixity", "verify", recorded, collection, "--complete", "--format", "premis")
+    assert (told.code, "unrecorded  new\\x1b.pt" in told.err) == (1, True)
+    for wrong in ([recorded], [recorded, collection / "x.pt"], [recorded / "x.pt.fixity.json"]):
+        assert fdd("fixity", "verify", *wrong, "--complete").code == 2
+
+
+def test_a_list_or_a_bag_that_is_complete(fdd: Runner, tmp_path: Path) -> None:
+    digest = hashlib.sha256(good()).hexdigest()
+    fill(tmp_path / "files", a__pt=good(), b__pt=good())
+    listing = tmp_path / "files" / "SHA256SUMS"
+    listing.write_text(f"{digest}  ./a.pt\n", encoding="utf-8")
+    assert "unrecorded  b.pt" in fdd("fixity", "verify", listing, "--complete").out
+    listing.write_text(f"{digest}  a.pt\n{digest}  b.pt\n", encoding="utf-8")
+    assert fdd("fixity", "verify", listing, "--complete").code == 0
+    bag = tmp_path / "bag"
+    fill(bag / "data", a__pt=good())
+    (bag / "bagit.txt").write_text("BagIt-Version: 1.0\n", encoding="utf-8")
+    manifest = bag / "manifest-sha256.txt"
+    manifest.write_text(f"{digest}  data/a.pt\n", encoding="utf-8")
+    assert fdd("fixity", "verify", manifest, "--complete").code == 0
+    fill(bag / "data", b__pt=good())
+    code, out, _ = fdd("fixity", "verify", manifest, "--complete")
+    assert (code, "unrecorded  data/b.pt" in out) == (1, True)
 
 
 def test_lists_of_other_tools(fdd: Runner, tmp_path: Path, collection: Path) -> None:

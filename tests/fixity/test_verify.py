@@ -15,6 +15,7 @@ import zipfile
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,8 +23,11 @@ from corpus.build.kit import eager, ordered_dict, tensor
 from fdd.core import payload
 from fdd.core.digests import Hasher, new_hasher
 from fdd.core.errors import SourceError, UsageError
-from fdd.fixity import Fixity, FixityResult, Manifest, blocks, create, verify
+from fdd.fixity import Fixity, FixityResult, Manifest, blocks, create
+from fdd.fixity import verify as plain_verify
 from fdd.resources import corpus_dir
+from tests.schemas import validator
+from tools import fixity_table
 from tools.fixity_table import Case, File, another_model, cases, flipped, inserted, main, table
 
 FILES = {
@@ -34,6 +38,18 @@ FILES = {
     "tar": "good/legacy-tar.pth",
     "safetensors": "safetensors/all-types.safetensors",
 }
+
+
+def verify(*arguments: Any, **options: Any) -> FixityResult:
+    """As it is, with its JSON form held against the schema."""
+    result = plain_verify(*arguments, **options)
+    validator("fixity-result").validate(result.to_dict())
+    return result
+
+
+@pytest.fixture(autouse=True)
+def _checked_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fixity_table, "verify", verify)
 
 
 @cache

@@ -4,23 +4,20 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Iterable
 from functools import cache
 from typing import Any
-
-import jsonschema
 
 import fdd
 from corpus.build.kit import archive, eager, eager_records, ordered_dict, tensor, with_serialization_id
 from fdd import api
 from fdd.core.report import Report
 from fdd.report import Style, Summary, new_writer
-from fdd.resources import schema_path
+from tests.schemas import validator
 from tests.test_corpus import MANIFEST, report_of
 
 PATHS: list[str] = [entry["path"] for entry in MANIFEST]
-SCHEMA = jsonschema.Draft202012Validator(json.loads(schema_path("report.schema.json").read_text(encoding="utf-8")))
+SCHEMA = validator("report")
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\n\r\u202eevil\u2066\u200b\u2028\x9b31m"
 """Clears the screen, sets its title, breaks the line, turns the direction, hides, and colours."""
 

@@ -33,11 +33,20 @@ from corpus.build.tensors_quantized_sparse import PER_CHANNEL, PER_TENSOR, coo, 
 from fdd.core.errors import SourceError
 from fdd.formats.content import ContentReader
 from fdd.tensors.dtypes import DTYPES
+from fdd.values import compare as comparing
 from fdd.values import differences
-from fdd.values.compare import Comparison, Outcome, compare
+from fdd.values.compare import Comparison, Outcome
 from fdd.values.differences import measure
+from tests.schemas import validator
 from tests.values.test_statistics import COUNTED, NUMPY_CODES, numbers
 from tests.values.twins import CLASS_OF, SAFETENSORS_NAMES, TWINS, Data, every_dtype, kit_tensor, zip_little
+
+
+def compare(*sources: Any) -> Comparison:
+    """As it is, with its JSON form held against the schema."""
+    found = comparing.compare(*sources)
+    validator("comparison").validate(found.to_dict())
+    return found
 
 
 def file(**tensors: object) -> bytes:

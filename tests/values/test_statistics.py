@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 import struct
 from itertools import pairwise
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 from hypothesis import given
@@ -19,11 +17,11 @@ import fdd
 from corpus.build.kit import Global, Storage, Tensor, archive, eager, eager_records, legacy_stream, state_dict
 from corpus.build.tensors_quantized_sparse import packed_pass, quantized_pass, sparse_pass
 from fdd.core.errors import UsageError
-from fdd.resources import schema_path
 from fdd.tensors.dtypes import DTYPES
 from fdd.values import statistics
 from fdd.values.patterns import FLOAT_TYPES
 from fdd.values.statistics import ValueTap, has_statistics
+from tests.schemas import validator
 from tests.values.twins import TWINS, Data, every_dtype, kit_tensor, swapped, zip_little
 
 NUMPY_CODES = {
@@ -149,8 +147,7 @@ def rows(data: bytes, **options: Any) -> dict[str, dict[str, Any]]:
     """By tensor, or by record."""
     report = fdd.validate(data, stats=True, **options)
     assert fdd.extract(data, stats=True).statistics == report.statistics
-    schema = json.loads(schema_path("report.schema.json").read_text(encoding="utf-8"))
-    jsonschema.validate(report.to_dict(), schema)
+    validator("report").validate(report.to_dict())
     assert fdd.Report.from_json(report.to_json()).statistics == report.statistics
     return {row.get("tensor", row["record"]): dict(row) for row in report.statistics}
 

@@ -56,6 +56,7 @@ def has_all_tensors(document: TorchDocument) -> bool:
     states = [document.evidence[name].state for name in INPUTS if name in document.evidence]
     if any(state in ("partial", "withheld") for state in states):
         return False
-    if document.kind in OBJECT_KINDS and document.evidence["objects"].state != "complete":
+    objects = document.evidence.get("objects")  # a file of several archives states none of its own
+    if document.kind in OBJECT_KINDS and (objects is None or objects.state != "complete"):
         return bool(document.nested)
     return not any(mismatch.code in TENSOR_LOST for mismatch in document.mismatches)
