@@ -76,6 +76,8 @@ class _Content:
         self.places = _assign(data, set(self.bad), self.now)
         if self.source.size == self.manifest.size and len(self.bad) > 1:
             self._lay_out()
+        if self.now.is_other_container(self.manifest):
+            return Fixity.REPLACED, self._conversion(data), self.bad, self.places
         if not self._lost():
             return self._all_there(data)
         if self._is_another(data):
@@ -178,6 +180,14 @@ class _Content:
         whole = self.now.is_other_kind(self.manifest) or (self.now.orderly and self.now.sound is not False)
         return len(gone) > 1 and most_gone and whole
 
+    def _conversion(self, data: list[Look]) -> str:
+        """Another file that may hold the same storages, as after a conversion."""
+        held = {tensor.record for tensor in self.manifest.tensors}
+        storages = [look for look in data if look.segment.record in held and look.segment.span.length]
+        kept = len(storages) - len(set(self._lost()).intersection(storages))
+        detail = f"this is another file: {self.now.kind} in place of {self.manifest.format.get('kind')}"
+        return detail + (f"; {kept} of {len(storages)} storages are in it with the bytes they had" if kept else "")
+
     def _damage(self) -> str:
         bad = self.bad
         if self.now.kind == "zeros":
@@ -196,34 +206,39 @@ class _Content:
 
 
 def _assign(data: list[Look], away: set[Look], now: PartsNow) -> dict[Look, FoundPart]:
-    """Give each recorded part that is not in its place one part of the same bytes, of its own name if there is one.
+    """Give each recorded part one part of the same bytes: the one in its place, else one of its own name, else any.
 
-    Each part of the file is given away once: two records of equal bytes need two parts.
+    Each part of the file is given away once: two records of equal bytes need two parts. Where other bytes came to lie that
+    are the same by chance (zeros), the name decides. What is in its place is not among the answers.
     """
     free = {key: list(parts) for key, parts in now.by_digest.items()}
-    for look in data:
-        if look not in away:
-            _take(free, look, partial(_lies_at, look.segment.span.offset))
     places: dict[Look, FoundPart] = {}
-    for suits in (_has_name, _is_any):
+    settled: set[Look] = set()
+    steps: tuple[tuple[bool, Callable[[Look, FoundPart], bool]], ...] = (
+        (False, lambda look, part: _lies_there(look, part) and _has_name(look, part)),
+        (True, _has_name),
+        (False, _has_name),
+        (False, _lies_there),
+        (True, lambda look, part: True),
+    )
+    for of_away, suits in steps:
         for look in data:
-            if look in away and look not in places:
-                part = _take(free, look, partial(suits, look.segment.record))
-                if part is not None:
+            if look in settled or (look in away) != of_away:
+                continue
+            part = _take(free, look, partial(suits, look))
+            if part is not None:
+                settled.add(look)
+                if look in away or not _lies_there(look, part):
                     places[look] = part
     return places
 
 
-def _lies_at(offset: int, part: FoundPart) -> bool:
-    return part.offset == offset
+def _lies_there(look: Look, part: FoundPart) -> bool:
+    return part.offset == look.segment.span.offset
 
 
-def _has_name(name: str | None, part: FoundPart) -> bool:
-    return part.record == name
-
-
-def _is_any(_: str | None, __: FoundPart) -> bool:
-    return True
+def _has_name(look: Look, part: FoundPart) -> bool:
+    return part.record == look.segment.record
 
 
 def _take(free: dict[tuple[str, ...], list[FoundPart]], look: Look, suits: Callable[[FoundPart], bool]) -> FoundPart | None:

@@ -30,12 +30,13 @@ class FoundPart(NamedTuple):
 class PartsNow:
     """All records of the file as it is now.
 
-    ``orderly``: the container can be read by its directory. ``sound``: whether the checksums inside the file fit its
-    records; None where some have none.
+    ``container`` is zip, tar or stream. ``orderly``: it can be read by its directory. ``sound``: whether the checksums inside
+    fit its records; None where some have none.
     """
 
     kind: str
     format: str | None
+    container: str
     orderly: bool
     sound: bool | None
     records: list[FoundPart]
@@ -46,13 +47,26 @@ class PartsNow:
         same = self.kind == manifest.format.get("kind") or (self.format is not None and self.format == manifest.format.get("fdd"))
         return not same and self.kind not in FORMLESS
 
+    def is_other_container(self, manifest: Manifest) -> bool:
+        """Whether it is a whole file of another make than the recorded one."""
+        if not self.orderly or self.sound is False:
+            return False
+        return self.is_other_kind(manifest) or self.container != _container_of(manifest)
+
+
+def _container_of(manifest: Manifest) -> str:
+    if any(segment.kind == "directory" for segment in manifest.segments):
+        return "zip"
+    return "tar" if manifest.format.get("kind") in ("tar", "torch-tar") else "stream"
+
 
 def find_parts(manifest: Manifest, source: ByteSource, limits: Limits) -> PartsNow:
     """Open the file and digest its records: as stored, and of deflated ones what they inflate to."""
     probe = make_probe(source, name=manifest.name, path=None, limits=limits, depth="structure")
     identification, fmt, document = open_by_kind(probe)
+    container = "zip" if probe.zip is not None else "tar" if probe.tar is not None else "stream"
     if fmt is None:
-        return PartsNow(identification.kind, identification.format, False, None, [], {})
+        return PartsNow(identification.kind, identification.format, container, False, None, [], {})
     algorithms = next((tuple(segment.digests) for segment in manifest.segments if segment.digests), ())
     rows: list[tuple[Record, FoundPart, Part]] = []
     for record in fmt.stored_parts(document):
@@ -70,7 +84,7 @@ def find_parts(manifest: Manifest, source: ByteSource, limits: Limits) -> PartsN
     checked = ((record, part) for record, _, part in rows if part.deflated or record.method == "stored")
     records = [FoundPart(record.name, part.span.offset) for record, _, part in rows if not part.deflated]
     orderly = identification.format is not None and fmt.is_orderly(document)
-    return PartsNow(identification.kind, identification.format, orderly, _sound(checked), records, by_digest)
+    return PartsNow(identification.kind, identification.format, container, orderly, _sound(checked), records, by_digest)
 
 
 def _sound(checked: Iterable[tuple[Record, Part]]) -> bool | None:

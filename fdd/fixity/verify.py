@@ -26,6 +26,9 @@ __all__ = ["Fixity", "FixityResult", "verify"]
 LEAST_WITNESS = 8
 """Bytes behind a loss that tell it from a cut: fewer, and zeros, may be at the end of a file by chance."""
 
+LEAST_TEXT = 4
+"""Bytes of text from which it is no beginning of a binary file."""
+
 
 def verify(
     manifest: Manifest, source: str | bytes | os.PathLike[str] | BinaryIO, *, limits: Limits | None = None
@@ -107,13 +110,23 @@ class _Comparison:
             return None
         witnesses = whole_blocks or any(look.matches and look.segment.span.length for look in here)
         certain = witnesses or size == 0
-        if not certain and (self._parts_now().is_other_kind(self._manifest) or self._parts_now().kind == "zeros"):
+        if not certain and self._begins_otherwise():
             return None
         lost = sum(look.is_data for look in bad)
         detail = f"the file ends {-self._delta} bytes early; {lost} records are cut or gone"
         if not certain:
             detail += "; too little is left to tell whether these are its first bytes"
         return self._result(Fixity.TRUNCATED, detail, bad)
+
+    def _begins_otherwise(self) -> bool:
+        """Whether a short file can be no beginning of the recorded one, by what it looks like."""
+        now = self._parts_now()
+        if now.is_other_kind(self._manifest) or now.kind == "zeros":
+            return True
+        recorded = self._manifest.format
+        # Of all kinds that a format judges, only tars begin with letters (a name), and pickles of protocol 0 (`L`, a number).
+        binary = recorded.get("fdd") is not None and recorded.get("kind") != "torch-tar"
+        return now.kind == "text" and binary and self._source.size >= LEAST_TEXT and self._source.read_at(0, 1) != b"L"
 
     def _shifted(self, here: list[Look], moved: list[Look], *, least: int) -> FixityResult | None:
         """Bytes were inserted or lost in one place: all in front of it is in place, all behind lies that much further.

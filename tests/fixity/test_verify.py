@@ -11,6 +11,7 @@ import io
 import json
 import os
 import random
+import struct
 import zipfile
 from functools import cache
 from importlib import import_module
@@ -20,6 +21,7 @@ from typing import Any
 import pytest
 
 from corpus.build.kit import eager, ordered_dict, tensor
+from corpus.build.legacy import legacy_stream
 from fdd.core import payload
 from fdd.core.digests import Hasher, new_hasher
 from fdd.core.errors import SourceError, UsageError
@@ -173,6 +175,35 @@ def test_a_record_twice_is_not_packing() -> None:
             archive.writestr(*rows[0])
     result = held(data, stream.getvalue())
     assert result.verdict in (Fixity.SHIFTED, Fixity.DAMAGED)
+
+
+@pytest.mark.parametrize("root", ["a", "renamed", "a-much-longer-name-for-the-same", "x" * 40])
+def test_saved_again_under_another_name_with_equal_bytes_in_several_records(root: str) -> None:
+    """Equal bytes come to lie where others lay: the names tell that nothing was exchanged."""
+    values = ordered_dict(
+        [("a", tensor([float(n) for n in range(6)])), *((n, tensor([0.0] * 5)) for n in "zyx"), ("w", tensor([1.0] * 3))]
+    )
+    result = held(eager(values, "longname"), eager(values, root))
+    assert (result.verdict, result.tensors) == (Fixity.REPACKAGED, ())
+
+
+@pytest.mark.parametrize("twin", ["legacy", "zip", "safetensors"])
+def test_a_file_of_the_same_tensors_in_another_form_is_another_file(twin: str) -> None:
+    values = ordered_dict([("a", tensor([1.0] * 8)), ("b", tensor([2.0] * 8))])
+    head = json.dumps({k: {"dtype": "F32", "shape": [8], "data_offsets": [n * 32, n * 32 + 32]} for n, k in enumerate("ab")})
+    packed = len(head).to_bytes(8, "little") + head.encode() + struct.pack("<16f", *[1.0] * 8, *[2.0] * 8)
+    forms = {"legacy": legacy_stream(values), "zip": eager(values), "safetensors": packed}
+    kinds = {"legacy": "torch-legacy", "zip": "torch-zip", "safetensors": "safetensors"}
+    for other in forms.keys() - {twin}:
+        result = held(forms[twin], forms[other])
+        assert result.verdict is Fixity.REPLACED
+        assert f"{kinds[other]} in place of {kinds[twin]}; 2 of 2 storages are in it" in result.detail
+
+
+@pytest.mark.parametrize("kind", ["zip", "legacy", "safetensors"])
+@pytest.mark.parametrize("text", ["404: Not Found", "Entry not found", "<html><body>no</body></html>", '{"error": "no"}'])
+def test_a_short_text_is_no_beginning_of_the_file(kind: str, text: str) -> None:
+    assert held(file_of(kind).data, text.encode()).verdict is Fixity.REPLACED
 
 
 def test_flips_in_packed_records_are_damage_even_where_they_unpack_to_the_same() -> None:
