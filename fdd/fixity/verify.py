@@ -147,6 +147,8 @@ class _Comparison:
             return None
         if self._delta > 0 and not witnesses and (len(behind) > 1 or len(filled) == 1):
             return None  # an insertion into the last part has all others in front of it as witnesses
+        if first == filled[0] and self._parts_now().is_other_container(self._manifest):
+            return None  # another file may end in the same bytes
         return self._shift_result(here, moved, first, broken)
 
     def _shift_result(self, here: list[Look], moved: list[Look], first: int, broken: list[int]) -> FixityResult:
