@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 from fdd.cli.exits import Exit
 from fdd.cli.options import new_parser, spooled_stdin
-from fdd.cli.output import STDIN, output_stream
+from fdd.cli.output import STDIN, check_not_read, output_stream
 from fdd.core.errors import UsageError
 from fdd.core.text import json_text, printable
 from fdd.limits import Limits
@@ -31,6 +31,7 @@ def run(argv: Sequence[str]) -> Exit:
     arguments = parser.parse_args(argv)
     if arguments.paths.count(STDIN) > 1:
         raise UsageError("standard input can be read only once")
+    check_not_read(arguments.output, arguments.paths)
     comparison = _compare(*arguments.paths)
     with output_stream(arguments.output) as stream:
         if arguments.format == "json":

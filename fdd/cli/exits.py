@@ -35,7 +35,7 @@ def exit_of(report: Report, *, command: str, fail_on: str = "dangerous", in_fold
         return Exit.INTERNAL
     foreign = report.identification is not None and report.identification.format is None
     if foreign and in_folder and not claims:
-        return Exit.GOOD
+        return _fixity_exit(report)
     if command != "validate" or report.status is None:
         unknown = report.identification is not None and report.identification.kind == "unknown"
         return Exit.BAD if unknown else Exit.GOOD

@@ -24,11 +24,11 @@ from fdd.cli.options import (
     new_parser,
     spooled_stdin,
 )
-from fdd.cli.output import STDIN, FileNames, make_folder, output_stream, relative_path, whole_file
+from fdd.cli.output import STDIN, FileNames, check_not_read, make_folder, output_stream, relative_path, whole_file
 from fdd.core.digests import check_algorithms
 from fdd.core.errors import SourceError, UsageError
 from fdd.core.parallel import in_order
-from fdd.core.paths import Entry, expand, safe_path
+from fdd.core.paths import Entry, expand
 from fdd.core.text import printable
 from fdd.fixity.create import create
 from fdd.fixity.exports import EXPORTS
@@ -57,6 +57,7 @@ def _add_create(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--content", action="store_true", help="digests of what each tensor holds too, whatever the container")
     parser.add_argument("--created", metavar="TIME", help="time of making to write down (`now` or ISO 8601); none by default")
+    parser.add_argument("--replace", action="store_true", help="write over manifests that say otherwise")
     parser.add_argument("--jobs", type=jobs_argument, default=1, metavar="N", help="number of processes (0: one a core)")
 
 
@@ -73,10 +74,10 @@ def _create(arguments: argparse.Namespace) -> Exit:
     created = _moment(arguments.created)
     if arguments.output_dir is None and not is_single(arguments):
         raise UsageError("several files need --output-dir")
-    found = entries(arguments)
+    found = entries(arguments, MANIFEST_SUFFIX)
     if arguments.output_dir is not None:
         make_folder(arguments.output_dir)
-    step = partial(_record, _Wanted(algorithms, created, arguments.name, arguments.content))
+    step = partial(_record, _Wanted(algorithms, created, arguments.name, arguments.content, arguments.replace))
     code, count = Exit.GOOD, 0
     for path, manifest, problem, wrong in in_order(step, _places(found, arguments.output_dir), jobs_for(arguments)):
         count += 1
@@ -93,7 +94,16 @@ def _create(arguments: argparse.Namespace) -> Exit:
 
 
 def _moment(text: str | None) -> str | None:
-    return now() if text == "now" else text
+    """The time to write down. Raises UsageError where it is none."""
+    if text is None or text == "now":
+        return now() if text is not None else None
+    from datetime import datetime
+
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--created is `now` or a time in ISO 8601, such as 2026-11-29T12:00:00Z, not {text!r}") from None
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +132,7 @@ class _Wanted:
     created: str | None
     name: str | None
     content: bool
+    replace: bool
 
 
 def _record(wanted: _Wanted, place: _Place) -> tuple[str, str, str | None, Exit]:
@@ -133,6 +144,9 @@ def _record(wanted: _Wanted, place: _Place) -> tuple[str, str, str | None, Exit]
         text = _manifest(wanted, place).to_json()
         if place.target is None:
             return path, text, None, Exit.GOOD
+        if not wanted.replace and _says_otherwise(place.target, text):
+            problem = f"{place.target} says otherwise: `fdd fixity verify` tells what changed, --replace records anew"
+            return path, "", problem, Exit.BAD
         with whole_file(place.target) as stream:
             stream.write(text)
     except SourceError as error:
@@ -142,8 +156,22 @@ def _record(wanted: _Wanted, place: _Place) -> tuple[str, str, str | None, Exit]
     return path, "", None, Exit.GOOD
 
 
+def _says_otherwise(target: str, text: str) -> bool:
+    """Whether there is a manifest with another digest: recording again would make damage what ought to be."""
+    try:
+        with open(target, encoding="utf-8") as stream:
+            there = Manifest.from_json(stream.read())
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError, UsageError):
+        return True
+    now_there = Manifest.from_json(text)
+    common = there.digests.keys() & now_there.digests.keys()
+    return not common or any(there.digests[name] != now_there.digests[name] for name in common)
+
+
 def _manifest(wanted: _Wanted, place: _Place) -> Manifest:
-    relative = safe_path(place.relative).replace(os.sep, "/")
+    relative = place.relative.replace(os.sep, "/")
     options: dict[str, Any] = {"name": wanted.name, "digests": wanted.algorithms, "created": wanted.created}
     options["content"] = wanted.content
     if place.entry.path != STDIN:
@@ -161,7 +189,9 @@ def _export(arguments: argparse.Namespace) -> Exit:
     paths = [entry.path for entry in expand(arguments.manifests) if entry.root is None or entry.path.endswith(MANIFEST_SUFFIX)]
     if not paths:
         raise UsageError("no manifest there")
+    check_not_read(arguments.output, paths)
     text = EXPORTS[arguments.to]([load_manifest(path) for path in paths])
-    with output_stream(arguments.output) as stream:
+    # Names that are no text stand in the lists as the bytes they are.
+    with output_stream(arguments.output, "surrogateescape") as stream:
         stream.write(text)
     return Exit.GOOD

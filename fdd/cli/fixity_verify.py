@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -13,14 +14,16 @@ from typing import TextIO
 from fdd.api import internal_error_text
 from fdd.cli.exits import Exit
 from fdd.cli.options import add_premis_options, jobs_argument
-from fdd.cli.output import output_stream
+from fdd.cli.output import check_not_read, output_stream
 from fdd.core.errors import SourceError, UsageError
 from fdd.core.parallel import in_order
 from fdd.core.paths import expand, safe_path
+from fdd.core.payload import read_payload
+from fdd.core.source import FileSource
 from fdd.core.text import json_text, printable
 from fdd.fixity.lists import ListedFile, place_of, read_list, verify_listed
 from fdd.fixity.manifest import Manifest
-from fdd.fixity.result import RESULT_VERSION, FixityResult
+from fdd.fixity.result import RESULT_VERSION, Fixity, FixityResult
 from fdd.fixity.verify import verify
 
 MANIFEST_SUFFIX = ".fixity.json"
@@ -41,6 +44,7 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
 
 def run_verify(arguments: argparse.Namespace) -> Exit:
     """Check everything that is on record, in the order of the records."""
+    check_not_read(arguments.output, [arguments.manifest, *([arguments.root] if arguments.root is not None else [])])
     root = _folder(arguments) if arguments.complete else None
     tasks = list(_tasks(arguments.manifest, arguments.root))
     if not tasks and root is None:
@@ -102,8 +106,20 @@ def _tasks(manifest: str, root: str | None) -> Iterator[_Task]:
     if manifest.endswith(".json"):
         yield _Task(manifest, None, root)
         return
-    base = root if root is not None else os.path.dirname(manifest) or "."
-    yield from (_Task(None, listed, base) for listed in read_list(manifest))
+    listed = read_list(manifest)
+    base = root if root is not None else _folder_of_list(manifest, listed)
+    yield from (_Task(None, row, base) for row in listed)
+
+
+def _folder_of_list(manifest: str, listed: list[ListedFile]) -> str:
+    """The folder that the paths of a list start from: its own, as in a bag, unless the first file that is found anywhere is
+    found from this folder only, where `sha256sum -c` looks."""
+    own = os.path.dirname(manifest) or os.curdir
+    for row in listed:
+        for folder in (own, os.curdir):
+            if os.path.lexists(place_of(row, folder)):
+                return folder
+    return own
 
 
 def _verify_one(task: _Task) -> _Checked:
@@ -118,7 +134,7 @@ def _verify_one(task: _Task) -> _Checked:
         else:
             assert task.manifest_path is not None
             recorded = manifest = load_manifest(task.manifest_path)
-            name = manifest.path or manifest.name
+            name = manifest.place
             place = _place(manifest, task)
             result = verify(manifest, place)
     except (SourceError, UsageError) as error:
@@ -131,7 +147,7 @@ def _verify_one(task: _Task) -> _Checked:
 
 def _place(manifest: Manifest, task: _Task) -> str:
     """Where the file should be: ROOT itself if that is a file, below ROOT, beside the manifest, or below this folder."""
-    relative = manifest.path or manifest.name
+    relative = manifest.file_system_path
     if task.root is not None:
         return task.root if os.path.isfile(task.root) else os.path.join(task.root, relative)
     beside = os.path.join(os.path.dirname(task.manifest_path or ""), relative)
@@ -152,12 +168,15 @@ def _with_unrecorded(checks: Iterator[_Checked], root: str, manifest: str) -> It
     """The checks, and behind them a row for every file below ``root`` that none of them was of.
 
     Manifests and the list itself need no record; the manifests of a bag are of its payload only. Links count where they are
-    on record, as elsewhere.
+    on record, as elsewhere. A file that holds what is on record of a missing one says so: it was renamed.
     """
     seen: set[str] = set()
+    missing: dict[int, list[_Checked]] = {}
     for check in checks:
         if check.place is not None:
             seen.add(os.path.normpath(check.place))
+        if check.result.verdict is Fixity.MISSING and check.result.expected_size is not None:
+            missing.setdefault(check.result.expected_size, []).append(check)
         yield check
     is_bag = os.path.basename(manifest).startswith("manifest-") and os.path.isdir(os.path.join(root, _BAG_PAYLOAD))
     for entry in expand([os.path.join(root, _BAG_PAYLOAD) if is_bag else root]):
@@ -166,7 +185,28 @@ def _with_unrecorded(checks: Iterator[_Checked], root: str, manifest: str) -> It
             result = FixityResult.unreadable(relative, entry.problem)
             yield _Checked(result, Exit.UNDECIDED, None, entry.path, now())
         elif entry.skipped is None and not _is_recorded(entry.path, seen, manifest):
-            yield _Checked(FixityResult.unrecorded(relative), Exit.BAD, None, entry.path, now())
+            result = FixityResult.unrecorded(relative, _former_name(entry.path, missing))
+            yield _Checked(result, Exit.BAD, None, entry.path, now())
+
+
+def _former_name(path: str, missing: dict[int, list[_Checked]]) -> str | None:
+    """The name on record of the missing file that this one holds the bytes of; each is given once."""
+    with contextlib.suppress(OSError):
+        candidates = missing.get(os.path.getsize(path), [])
+        for check in candidates:
+            assert check.recorded is not None
+            if _holds(path, dict(check.recorded.digests)):
+                candidates.remove(check)
+                return check.result.name
+    return None
+
+
+def _holds(path: str, digests: dict[str, str]) -> bool:
+    try:
+        with FileSource(path) as source:
+            return read_payload(source, (), tuple(digests)) == digests
+    except SourceError:
+        return False
 
 
 def _is_recorded(path: str, seen: set[str], manifest: str) -> bool:
@@ -221,6 +261,8 @@ def _write_results(stream: TextIO, checks: Iterable[_Checked], arguments: argpar
         stream.write(json_text(document, indent=2) + "\n")
     elif arguments.format == "text" and files > 1:
         stream.write(f"{files} files: {', '.join(f'{count} {word}' for word, count in sorted(counts.items()))}\n")
+    if files and counts.get(Fixity.MISSING.value) == files and arguments.root is None:
+        print("fdd fixity verify: none of the files is there: give ROOT, the folder that their paths start from", file=sys.stderr)
     return code
 
 

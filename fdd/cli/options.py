@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO
 
 from fdd.cli.exits import FAIL_ON
-from fdd.cli.output import STDIN, TEMPORARY_PREFIX, TEMPORARY_SUFFIX
+from fdd.cli.output import STDIN, TEMPORARY_PREFIX, TEMPORARY_SUFFIX, check_not_read
 from fdd.core.errors import SourceError, UsageError
-from fdd.core.paths import Entry, expand
+from fdd.core.paths import Entry, common_folder, expand
 from fdd.report import WRITERS
 
 if TYPE_CHECKING:
@@ -131,8 +131,9 @@ def jobs_argument(text: str) -> int:
     return number or default_jobs()
 
 
-def entries(arguments: argparse.Namespace) -> Iterator[Entry]:
-    """The files to look at, in the order given; the list of paths is read, the folders are not yet.
+def entries(arguments: argparse.Namespace, suffix: str) -> Iterator[Entry]:
+    """The files to look at, in the order given; the list of paths is read, the folders are not yet. ``suffix`` is that of the
+    files this run writes into ``--output-dir``.
 
     Raises :class:`UsageError` where the request cannot be meant, :class:`SourceError` where the list cannot be read.
     """
@@ -145,7 +146,11 @@ def entries(arguments: argparse.Namespace) -> Iterator[Entry]:
     if arguments.name is not None and not is_single(arguments):
         raise UsageError("--name is the name of one file: give one PATH")
     listed = _paths_from(arguments.files_from, null=arguments.null) if arguments.files_from is not None else []
-    return _without_output(expand([*arguments.paths, *listed], follow_links=arguments.follow_links), arguments)
+    paths = [*arguments.paths, *listed]
+    check_not_read(arguments.output, paths)
+    base = common_folder([path for path in paths if path != STDIN])
+    found = expand(paths, follow_links=arguments.follow_links)
+    return _without_output((replace(entry, base=base) for entry in found) if base is not None else found, arguments, suffix)
 
 
 def _paths_from(file: str, *, null: bool) -> list[str]:
@@ -160,9 +165,9 @@ def _paths_from(file: str, *, null: bool) -> list[str]:
     return [os.path.join(os.curdir, path) if path == STDIN else path for path in paths]
 
 
-def _without_output(found: Iterator[Entry], arguments: argparse.Namespace) -> Iterator[Entry]:
+def _without_output(found: Iterator[Entry], arguments: argparse.Namespace, suffix: str) -> Iterator[Entry]:
     """Skip in folders what this run itself writes there, so that the same run twice sees the same files."""
-    is_output = _output_test(arguments)
+    is_output = _output_test(arguments, suffix)
     for entry in found:
         if entry.root is not None and entry.skipped is None and is_output(entry.path):
             yield replace(entry, skipped="output of fdd")
@@ -170,9 +175,9 @@ def _without_output(found: Iterator[Entry], arguments: argparse.Namespace) -> It
             yield entry
 
 
-def _output_test(arguments: argparse.Namespace) -> Callable[[str], bool]:
+def _output_test(arguments: argparse.Namespace, suffix: str) -> Callable[[str], bool]:
     file = os.path.abspath(arguments.output) if arguments.output is not None else None
-    folder = os.path.join(os.path.abspath(arguments.output_dir), "") if arguments.output_dir is not None else None
+    folder = os.path.abspath(arguments.output_dir) if arguments.output_dir is not None else None
 
     def is_output(path: str) -> bool:
         name = os.path.basename(path)
@@ -181,7 +186,7 @@ def _output_test(arguments: argparse.Namespace) -> Callable[[str], bool]:
         if file is None and folder is None:
             return False
         absolute = os.path.abspath(path)
-        return absolute == file or (folder is not None and absolute.startswith(folder))
+        return absolute == file or (name.endswith(suffix) and os.path.dirname(absolute) == folder)
 
     return is_output
 

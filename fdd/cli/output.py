@@ -9,11 +9,11 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TextIO
 
-from fdd.core.errors import SourceError
+from fdd.core.errors import SourceError, UsageError
 from fdd.core.paths import Entry
 from fdd.core.report import Report
 from fdd.core.text import percent_encode
@@ -26,8 +26,9 @@ TEMPORARY_SUFFIX = ".part"
 
 
 @contextlib.contextmanager
-def whole_file(path: str) -> Iterator[TextIO]:
-    """Write a text file that appears under its name only when it is complete (temporary name, fsync, rename).
+def whole_file(path: str, errors: str = "strict") -> Iterator[TextIO]:
+    """Write a text file in UTF-8 that appears under its name only when it is complete (temporary name, fsync, rename).
+    ``errors`` as in :func:`open`.
 
     A file that was there stays as it is until then, and passes on its permissions. A link is kept and its target is
     replaced. A device or pipe cannot be replaced and is written to.
@@ -40,7 +41,7 @@ def whole_file(path: str) -> Iterator[TextIO]:
         raise SourceError(f"{path}: cannot be written: it is a folder")
     if before is not None and not stat.S_ISREG(before.st_mode):
         with _writing(path):
-            direct = open(path, "w", encoding="utf-8", newline="\n")  # noqa: SIM115  (closed below)
+            direct = open(path, "w", encoding="utf-8", errors=errors, newline="\n")  # noqa: SIM115  (closed below)
         with direct as stream:
             yield stream
         return
@@ -50,7 +51,7 @@ def whole_file(path: str) -> Iterator[TextIO]:
         target = os.path.realpath(path)
         descriptor, temporary = tempfile.mkstemp(TEMPORARY_SUFFIX, TEMPORARY_PREFIX, os.path.dirname(target))
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors=errors, newline="\n") as stream:
             yield stream
             with _writing(path):
                 stream.flush()
@@ -80,16 +81,36 @@ def _umask() -> int:
 
 
 @contextlib.contextmanager
-def output_stream(path: str | None) -> Iterator[TextIO]:
-    """The stream for the results: the file, or standard output in UTF-8 whatever the locale."""
+def output_stream(path: str | None, errors: str | None = None) -> Iterator[TextIO]:
+    """The stream for the results: the file, or standard output in UTF-8 whatever the locale. ``errors`` as in :func:`open`."""
     if path is not None:
-        with whole_file(path) as stream:
+        with whole_file(path, errors or "strict") as stream:
             yield stream
         return
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
+        sys.stdout.reconfigure(encoding="utf-8", errors=errors or "backslashreplace", newline="\n")
     yield sys.stdout
     sys.stdout.flush()
+
+
+def check_not_read(path: str | None, inputs: Iterable[str]) -> None:
+    """Make sure that output does not take the place of what is read, or of any model. Raises :class:`UsageError`.
+
+    ``inputs`` are the paths as given. What lies in folders among them is too much to hold against; there, and anywhere else,
+    a file that fdd knows the format of is not overwritten.
+    """
+    if path is None or not os.path.isfile(path):
+        return
+    for given in inputs:
+        with contextlib.suppress(OSError, ValueError):
+            if os.path.samefile(path, given):
+                raise UsageError(f"{path} is read: it cannot be written over in the same run")
+    from fdd import api
+
+    with contextlib.suppress(SourceError):
+        found = api.identify(path)
+        if found.format is not None:
+            raise UsageError(f"{path} is there and is no report but a file of kind {found.kind}: it is not written over")
 
 
 def make_folder(path: str) -> None:
@@ -101,8 +122,7 @@ def make_folder(path: str) -> None:
 class FileNames:
     """Names of the files for one report or manifest each: the percent-encoded relative path.
 
-    The same relative path below two places given (`a/x.pt b/x.pt`) gets `~2`, `~3`, ... behind it, which the encoding of
-    no other path can end in.
+    A path that comes twice gets `~2`, `~3`, ... behind it, which the encoding of no other path can end in.
     """
 
     def __init__(self) -> None:
@@ -139,10 +159,8 @@ class FilePerReport:
 
 
 def relative_path(entry: Entry) -> str:
-    """The path of a file below the folder it was found in; its name, where it was given itself."""
-    if entry.root is not None:
-        return os.path.relpath(entry.path, entry.root)
-    return "stdin" if entry.path == STDIN else os.path.basename(entry.path)
+    """The path of a file below the folder that relative paths start from."""
+    return "stdin" if entry.path == STDIN else entry.relative
 
 
 def encoded_name(relative: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -22,19 +23,21 @@ from fdd.core.paths import Entry, safe_path
 from fdd.core.report import Report
 from fdd.core.text import printable
 from fdd.limits import Limits
-from fdd.report import Style, Summary, new_writer
+from fdd.report import FILE_SUFFIX, Style, Summary, new_writer
 
 Step = Callable[[api.Source, "str | None"], Report]
 """Makes a report of a source and the file's own name."""
 CLAIMING_SUFFIXES = (".pt", ".pth", ".ptl", ".pt2", ".pte", ".ckpt", ".distcp", ".mar", ".th", ".pth.tar", ".torchscript")
 """Endings by which a name claims to be a PyTorch file."""
+CLAIMING_NAMES = re.compile(r"(pytorch_model|optimizer|scheduler|training_args|adapter_model)\b.*\.bin|.*\.safetensors")
+"""Names that say so, or name another format that is judged, without such an ending."""
 
 
 def run_reports(arguments: argparse.Namespace, command: str, step: Step) -> Exit:
     """Report on every path in order; the exit code is the highest that any report asks for."""
     color = _wants_color(arguments)
     style = Style(command, is_single(arguments), arguments.verbose, arguments.brief, color, vars(arguments))
-    run = _Run(arguments, command, step, entries(arguments))
+    run = _Run(arguments, command, step, entries(arguments, FILE_SUFFIX[arguments.format]))
     if arguments.output_dir is not None:
         folder = FilePerReport(arguments.output_dir, arguments.format, style)
         run.each(lambda entry, report: folder.write(report, relative_path(entry)))
@@ -121,7 +124,8 @@ def _read(step: Step, name: str | None, path: str) -> Report:
 
 
 def _exit_of(entry: Entry, report: Report, command: str, arguments: argparse.Namespace) -> Exit:
-    claims = entry.path.lower().endswith(CLAIMING_SUFFIXES)
+    name = os.path.basename(entry.path).lower()
+    claims = name.endswith(CLAIMING_SUFFIXES) or CLAIMING_NAMES.fullmatch(name) is not None
     fail_on = getattr(arguments, "fail_on", "dangerous")
     return exit_of(report, command=command, fail_on=fail_on, in_folder=entry.root is not None, claims=claims)
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fdd.core.text import percent_encode, valid_text
@@ -15,13 +15,21 @@ class Entry:
     """A file to look at, or something that is not looked at and why.
 
     ``path`` is as given, with the way below a folder joined; ``root`` the folder it was found in, None for a path
-    given itself. ``skipped`` says why it is not read (a link inside a folder); ``problem`` why it cannot be.
+    given itself. ``skipped`` says why it is not read (a link inside a folder); ``problem`` why it cannot be. ``base`` is the
+    folder that the relative paths of all files of a run start from, None where each starts from its own.
     """
 
     path: str
     root: str | None = None
     skipped: str | None = None
     problem: str | None = None
+    base: str | None = None
+
+    @property
+    def relative(self) -> str:
+        """The path below ``base``, else below the folder it was found in; its name, where it was given itself."""
+        start = self.base if self.base is not None else self.root
+        return os.path.relpath(self.path, start) if start is not None else os.path.basename(self.path)
 
 
 def expand(paths: Iterable[str], *, follow_links: bool = False) -> Iterator[Entry]:
@@ -34,6 +42,19 @@ def expand(paths: Iterable[str], *, follow_links: bool = False) -> Iterator[Entr
             yield Entry(path)
             continue
         yield from _walk(path, follow_links)
+
+
+def common_folder(paths: Sequence[str]) -> str | None:
+    """The folder that holds all of several files and folders, so that no two files below them get the same relative path.
+
+    None for a single path, and where there is no such folder (on different drives).
+    """
+    if len(paths) < 2:
+        return None
+    try:
+        return os.path.commonpath({os.path.dirname(os.path.abspath(path)) for path in paths})
+    except ValueError:
+        return None
 
 
 def _walk(root: str, follow_links: bool) -> Iterator[Entry]:

@@ -217,6 +217,18 @@ def _stamp(status: os.stat_result) -> tuple[int, int]:
     return status.st_size, status.st_mtime_ns
 
 
+def is_there(path: str | os.PathLike[str]) -> bool:
+    """Whether a path leads to something. Raises :class:`SourceError` where that cannot be told: in a folder that one may not
+    enter, or over a broken connection."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    except OSError as error:
+        raise SourceError(error.strerror or str(error)) from error
+    return True
+
+
 def file_type(mode: int) -> str:
     """Name a file type for a message: `a directory`, `a named pipe (FIFO)`, ..."""
     names = (

@@ -44,9 +44,9 @@ def create(
     ``content`` adds the digests of what the tensors hold (:mod:`fdd.tensors.content`): tensors whose elements cannot be had
     stay without, and so does the file then.
 
-    ``path`` is the relative path to write into the manifest, ``created`` the time of making, if one is wanted: without
-    it the manifest of the same bytes is always the same text. Raises SourceError where the file cannot be read, or
-    changes while it is read: then nothing is recorded.
+    ``path`` is the relative path to write into the manifest (as the file system has it, with slashes), ``created`` the time of
+    making, if one is wanted: without it the manifest of the same bytes is always the same text. Raises SourceError where the
+    file cannot be read, or changes while it is read: then nothing is recorded.
     """
     algorithms = check_algorithms(digests)
     opened = open_source(source)
@@ -72,7 +72,8 @@ def create(
         segments=tuple(entries),
         tensors=_with_content(held) if held is not None else _entries(fmt.tensors(document)) if fmt is not None else (),
         content_digest=held.digest if held is not None and fmt is not None and fmt.has_all_tensors(document) else None,
-        path=path,
+        path=safe_path(path) if path is not None else None,
+        percent_encoded=safe_path(path or name) != (path or name),
         created=created,
     )
 

@@ -29,7 +29,7 @@ def bagit(manifests: Sequence[Manifest]) -> str:
     in paths are encoded."""
     rows = []
     for manifest in manifests:
-        path = _path(manifest).replace("%", "%25").replace("\n", "%0A").replace("\r", "%0D")
+        path = _text_path(manifest, "BagIt").replace("%", "%25").replace("\n", "%0A").replace("\r", "%0D")
         rows.append(f"{_digest(manifest, 'sha256')}  data/{path}\n")
     return "".join(rows)
 
@@ -55,7 +55,7 @@ def ocfl(manifests: Sequence[Manifest]) -> str:
     block: dict[str, dict[str, list[str]]] = {}
     for manifest in manifests:
         for name, digest in manifest.digests.items():
-            block.setdefault(_ocfl_name(name), {}).setdefault(digest, []).append(_path(manifest))
+            block.setdefault(_ocfl_name(name), {}).setdefault(digest, []).append(_text_path(manifest, "OCFL"))
     return json.dumps({"fixity": block}, ensure_ascii=False, indent=2) + "\n"
 
 
@@ -70,12 +70,13 @@ def model_signing(manifests: Sequence[Manifest]) -> str:
     """
     resources = []
     for manifest in manifests:
-        if ":" in _path(manifest):
-            raise UsageError(f"model-signing cannot name parts of a file with a colon in its path: {_path(manifest)}")
-        resources.append({"name": _path(manifest), "algorithm": "sha256", "digest": _digest(manifest, "sha256")})
+        path = _text_path(manifest, "model-signing")
+        if ":" in path:
+            raise UsageError(f"model-signing cannot name parts of a file with a colon in its path: {path}")
+        resources.append({"name": path, "algorithm": "sha256", "digest": _digest(manifest, "sha256")})
         for segment in manifest.segments:
             if "sha256" in segment.digests and segment.span.length:
-                name = f"{_path(manifest)}:{segment.span.offset}:{segment.span.end}"
+                name = f"{path}:{segment.span.offset}:{segment.span.end}"
                 resources.append({"name": name, "algorithm": "sha256", "digest": segment.digests["sha256"]})
     return json.dumps({"resources": resources}, ensure_ascii=False, indent=2) + "\n"
 
@@ -91,10 +92,16 @@ EXPORTS: dict[str, Callable[[Sequence[Manifest]], str]] = {
 
 
 def _path(manifest: Manifest) -> str:
-    return manifest.path or manifest.name
+    return manifest.file_system_path
+
+
+def _text_path(manifest: Manifest, form: str) -> str:
+    if manifest.percent_encoded:
+        raise UsageError(f"{form} cannot hold a name that is not UTF-8: {manifest.place}")
+    return manifest.place
 
 
 def _digest(manifest: Manifest, algorithm: str) -> str:
     if algorithm not in manifest.digests:
-        raise UsageError(f"the manifest of {_path(manifest)} has no {algorithm}: create it with --digest {algorithm}")
+        raise UsageError(f"the manifest of {manifest.place} has no {algorithm}: create it with --digest {algorithm}")
     return manifest.digests[algorithm]

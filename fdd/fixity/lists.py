@@ -12,7 +12,7 @@ from fdd.core.digests import ALGORITHMS
 from fdd.core.errors import UsageError
 from fdd.core.paths import safe_path
 from fdd.core.payload import read_payload
-from fdd.core.source import FileSource
+from fdd.core.source import FileSource, is_there
 from fdd.fixity.result import Fixity, FixityResult
 
 _GNU_LINE = re.compile(r"(?P<escaped>\\?)(?P<digest>[0-9A-Fa-f]{32,}) [ *]?(?P<path>.+)", re.DOTALL)
@@ -136,7 +136,7 @@ def place_of(listed: ListedFile, root: str) -> str:
 def verify_listed(listed: ListedFile, root: str) -> FixityResult:
     """Hold a file against its line, at the level of the whole file. Raises SourceError where it cannot be read."""
     path, name = place_of(listed, root), safe_path(listed.path)
-    if not os.path.lexists(path):
+    if not is_there(path):
         return FixityResult(Fixity.MISSING, name, listed.size, None, "the file is not there")
     with FileSource(path) as source:
         size = source.size

@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
+from urllib.parse import unquote_to_bytes
 
 from fdd.core.digests import check_algorithms
 from fdd.core.errors import UsageError
@@ -72,7 +73,19 @@ class Manifest:
     content_digest: str | None = None
     path: str | None = None
     """Relative path in the collection it was made for, with slashes."""
+    percent_encoded: bool = False
+    """Whether name and path are percent-encoded, because they are no valid text."""
     created: str | None = None
+
+    @property
+    def place(self) -> str:
+        """Path in the collection, or the name, as text."""
+        return self.path or self.name
+
+    @property
+    def file_system_path(self) -> str:
+        """The same as the file system has it: bytes that are no text are decoded (surrogate escapes)."""
+        return os.fsdecode(unquote_to_bytes(self.place)) if self.percent_encoded else self.place
 
     @property
     def algorithms(self) -> tuple[str, ...]:
@@ -91,6 +104,8 @@ class Manifest:
         file: dict[str, Any] = {"name": self.name}
         if self.path is not None:
             file["path"] = self.path
+        if self.percent_encoded:
+            file["percent_encoded"] = True
         document["file"] = file | {"size": self.size, "digests": dict(self.digests)}
         document["format"] = dict(self.format)
         document["segments"] = [_segment_dict(segment) for segment in self.segments]
@@ -185,6 +200,7 @@ def _from_dict(document: Mapping[str, Any]) -> Manifest:
         tensors=tuple(_tensor(item) for item in document.get("tensors", ())),
         content_digest=content["digest"] if content is not None else None,
         path=file.get("path"),
+        percent_encoded=bool(file.get("percent_encoded", False)),
         created=document.get("created"),
     )
 

@@ -78,9 +78,12 @@ class FixityResult:
         return cls(Fixity.UNREADABLE, name, None, None, why)
 
     @classmethod
-    def unrecorded(cls, name: str) -> FixityResult:
-        """For a file that is there and not on record."""
-        return cls(Fixity.UNRECORDED, name, None, None, "no record is of this file")
+    def unrecorded(cls, name: str, former: str | None = None) -> FixityResult:
+        """For a file that is there and not on record. ``former``: the name on record of a missing file with these bytes."""
+        detail = (
+            f"it holds the bytes on record as {former}, which is missing: it was renamed or moved" if former is not None else ""
+        )
+        return cls(Fixity.UNRECORDED, name, None, None, detail or "no record is of this file")
 
     @property
     def intact(self) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import BinaryIO
 
 from fdd.core.payload import read_payload
-from fdd.core.source import ByteSource, FileSource, open_source
+from fdd.core.source import ByteSource, FileSource, is_there, open_source
 from fdd.core.span import Span
 from fdd.fixity.explain import explain_content
 from fdd.fixity.located import FoundPart, PartsNow, find_parts
@@ -35,8 +35,8 @@ def verify(
 ) -> FixityResult:
     """Hold a file against its manifest. Raises SourceError where the file cannot be read; a path that does not exist
     gives the verdict `missing`."""
-    if isinstance(source, (str, os.PathLike)) and not os.path.lexists(source):
-        return FixityResult(Fixity.MISSING, manifest.name, manifest.size, None, "the file is not there")
+    if isinstance(source, (str, os.PathLike)) and not is_there(source):
+        return FixityResult(Fixity.MISSING, manifest.place, manifest.size, None, "the file is not there")
     opened = open_source(source)
     try:
         result = _Comparison(manifest, opened, limits or Limits()).run()
@@ -165,7 +165,7 @@ class _Comparison:
             bad.append(self._bad(here[index], None, blocks))
         start = here[broken[-1]].segment.span.end if broken else segment.span.offset
         return FixityResult(
-            Fixity.SHIFTED, self._manifest.name, self._manifest.size, self._source.size, detail, tuple(bad), self._delta, start
+            Fixity.SHIFTED, self._manifest.place, self._manifest.size, self._source.size, detail, tuple(bad), self._delta, start
         )
 
     def _single(self, look: Look, moved: list[Look]) -> FixityResult | None:
@@ -194,7 +194,7 @@ class _Comparison:
         shift: int = 0,
     ) -> FixityResult:
         segments = tuple(self._bad(look, (places or {}).get(look), bad_blocks(look)) for look in bad)
-        return FixityResult(verdict, self._manifest.name, self._manifest.size, self._source.size, detail, segments, shift)
+        return FixityResult(verdict, self._manifest.place, self._manifest.size, self._source.size, detail, segments, shift)
 
     def _bad(self, look: Look, place: FoundPart | None, blocks: tuple[Span, Span] | None) -> BadSegment:
         segment = look.segment

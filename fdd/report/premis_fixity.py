@@ -59,7 +59,7 @@ class Recorded:
         """What a manifest says."""
         generator = f"{manifest.generator.get('name', '')} {manifest.generator.get('version', '')}".strip()
         return Recorded(
-            path=manifest.path or manifest.name,
+            path=manifest.place,
             digests=manifest.digests,
             originator=generator or "unknown",
             size=manifest.size,

@@ -60,14 +60,130 @@ def test_a_manifest_of_standard_input(fdd: Runner, monkeypatch: pytest.MonkeyPat
     }  # fmt: skip
 
 
-def test_same_names_from_two_places(fdd: Runner, tmp_path: Path) -> None:
-    fill(tmp_path, **{"a/x__pt": good(), "b/x__pt": broken()})
-    assert fdd("fixity", "create", tmp_path / "a", tmp_path / "b", "--output-dir", tmp_path / "m").code == 0
-    sizes = {name: found["file"]["digests"]["sha256"] for name, found in manifests(tmp_path / "m").items()}
-    assert sizes == {
-        "x.pt.fixity.json": hashlib.sha256(good()).hexdigest(),
-        "x.pt~2.fixity.json": hashlib.sha256(broken()).hexdigest(),
-    }
+def test_same_names_from_two_places(fdd: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of several paths, those below the folder that holds them all are recorded: ROOT for verification."""
+    fill(tmp_path / "in", **{"a/x__pt": good(), "b/x__pt": broken()})
+    for given in (
+        [tmp_path / "in" / "a", tmp_path / "in" / "b"],
+        [tmp_path / "in" / "a" / "x.pt", tmp_path / "in" / "b" / "x.pt"],
+    ):
+        assert fdd("fixity", "create", *given, "--output-dir", tmp_path / "m").code == 0
+        assert {name: found["file"]["path"] for name, found in manifests(tmp_path / "m").items()} == {
+            "a%2Fx.pt.fixity.json": "a/x.pt", "b%2Fx.pt.fixity.json": "b/x.pt",
+        }  # fmt: skip
+        code, out, _ = fdd("fixity", "verify", tmp_path / "m", tmp_path / "in")
+        assert (code, [line.split(":")[0] for line in out.splitlines()[:2]]) == (0, ["intact  a/x.pt", "intact  b/x.pt"])
+    monkeypatch.chdir(tmp_path / "in")
+    assert fdd("fixity", "create", "a/x.pt", "b", "a/x.pt", "--output-dir", tmp_path / "n").code == 0
+    assert sorted(manifests(tmp_path / "n")) == ["a%2Fx.pt.fixity.json", "a%2Fx.pt~2.fixity.json", "b%2Fx.pt.fixity.json"]
+
+
+def test_manifests_beside_and_among_what_they_record(fdd: Runner, tmp_path: Path, collection: Path) -> None:
+    """Only manifests are left out of what is read, wherever they go."""
+    for folder in (collection, collection / "sub"):
+        for _ in range(2):
+            assert fdd("fixity", "create", collection, "--output-dir", folder).code == 0
+            names = [name for name in sorted(os.listdir(folder)) if name.endswith(".fixity.json")]
+            assert names == ["data.h5.fixity.json", "sub%2Fy.pt.fixity.json", "x.pt.fixity.json"]
+        assert fdd("fixity", "verify", folder, collection, "--complete").code == 0
+        for name in names:
+            (folder / name).unlink()
+
+
+def test_a_manifest_that_says_otherwise_is_kept(fdd: Runner, collection: Path, recorded: Path) -> None:
+    """Recording again would make damage what ought to be."""
+    before = manifests(recorded)
+    (collection / "x.pt").write_bytes(good() + b"!")
+    (recorded / "data.h5.fixity.json").write_text("{", encoding="utf-8")
+    code, _, err = fdd("fixity", "create", collection, "--output-dir", recorded)
+    assert code == 1
+    assert [("says otherwise" in line, "--replace" in line) for line in err.splitlines()] == [(True, True)] * 2
+    assert json.loads((recorded / "x.pt.fixity.json").read_text(encoding="utf-8")) == before["x.pt.fixity.json"]
+    assert fdd("fixity", "verify", recorded / "x.pt.fixity.json", collection).code == 1
+    assert fdd("fixity", "create", collection, "--output-dir", recorded, "--digest", "sha256,md5", "--replace").code == 0
+    assert fdd("fixity", "create", collection, "--output-dir", recorded).code == 0
+    assert fdd("fixity", "verify", recorded, collection).code == 0
+
+
+def test_what_is_read_is_not_written_over(fdd: Runner, tmp_path: Path, collection: Path, recorded: Path) -> None:
+    model, manifest = collection / "x.pt", recorded / "x.pt.fixity.json"
+    (tmp_path / "link").symlink_to(model)
+    text = tmp_path / "notes.txt"
+    text.write_text("notes", encoding="utf-8")
+    before = {path: path.read_bytes() for path in (model, manifest, text)}
+    for words in (
+        ["validate", model, "--output", model], ["validate", collection, "--output", model],
+        ["identify", model, "--output", model], ["extract", model, "--output", tmp_path / "link"],
+        ["validate", text, "--output", text], ["fixity", "create", model, "--output", model],
+        ["compare", model, text, "--output", model], ["compare", model, text, "--output", text],
+        ["fixity", "verify", manifest, model, "--output", model], ["fixity", "verify", recorded, collection, "--output", model],
+        ["fixity", "verify", manifest, collection, "--output", manifest],
+        ["fixity", "export", recorded, "--to", "sha256sum", "--output", manifest],
+    ):  # fmt: skip
+        code, _, err = fdd(*words)
+        assert (code, "over" in err) == (2, True), words
+        assert {path: path.read_bytes() for path in before} == before
+
+
+def test_names_that_are_no_text(fdd: Runner, tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    fill(folder, **{"100%__pt": good()})
+    try:
+        (folder / "sub").mkdir()
+        (folder / os.fsdecode(b"sub/caf\xe9 %.pt")).write_bytes(good() + b"!")
+    except OSError:
+        pytest.skip("the file system takes text only")
+    assert fdd("fixity", "create", folder, "--output-dir", tmp_path / "m").code == 0
+    files = [found["file"] for found in manifests(tmp_path / "m").values()]
+    assert sorted((file["path"], file.get("percent_encoded")) for file in files) == [
+        ("100%.pt", None), ("sub/caf%E9%20%25.pt", True),
+    ]  # fmt: skip
+    assert fdd("fixity", "verify", tmp_path / "m", folder, "--complete").code == 0
+    listing = tmp_path / "sums"
+    assert fdd("fixity", "export", tmp_path / "m", "--to", "sha256sum", "--output", listing).code == 0
+    assert b"sub/caf\xe9 %.pt" in listing.read_bytes()
+    assert fdd("fixity", "verify", listing, folder).code == 0
+    for form in ("bagit", "ocfl", "model-signing"):
+        assert "not UTF-8" in fdd("fixity", "export", tmp_path / "m", "--to", form).err
+
+
+def test_a_time_of_making_is_a_time(fdd: Runner, collection: Path) -> None:
+    assert (
+        fdd("fixity", "create", collection / "x.pt", "--created", "2026-11-29T12:00:00Z").json["created"]
+        == "2026-11-29T12:00:00Z"
+    )
+    assert fdd("fixity", "create", collection / "x.pt", "--created", "yesterday").code == 2
+
+
+def test_a_file_that_was_renamed(fdd: Runner, collection: Path, recorded: Path) -> None:
+    (collection / "x.pt").rename(collection / "sub" / "new.pt")
+    code, out, _ = fdd("fixity", "verify", recorded, collection, "--complete")
+    assert code == 1
+    assert (
+        "unrecorded  sub/new.pt: it holds the bytes on record as x.pt, which is missing: it was renamed or moved"
+        in out.splitlines()
+    )
+
+
+def test_where_the_files_of_a_list_are_looked_for(
+    fdd: Runner, tmp_path: Path, collection: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest = hashlib.sha256(good()).hexdigest()
+    listing = fill(tmp_path / "lists", sums=f"{digest}  x.pt\n".encode()) / "sums"
+    assert fdd("fixity", "verify", listing).code == 1
+    assert "give ROOT" in fdd("fixity", "verify", listing).err
+    monkeypatch.chdir(collection)
+    assert fdd("fixity", "verify", listing).code == 0
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may enter every folder")
+def test_a_folder_that_one_may_not_enter(fdd: Runner, collection: Path, recorded: Path) -> None:
+    (collection / "sub").chmod(0)
+    try:
+        code, out, _ = fdd("fixity", "verify", recorded, collection)
+    finally:
+        (collection / "sub").chmod(0o755)
+    assert (code, "unreadable  sub/y.pt: Permission denied" in out) == (3, True)
 
 
 def test_files_that_cannot_be_recorded(fdd: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +195,7 @@ def test_files_that_cannot_be_recorded(fdd: Runner, tmp_path: Path, monkeypatch:
         f"fdd fixity create: {tmp_path}/in/pipe\\x1b: not a regular file but a named pipe (FIFO)",
         f"fdd fixity create: {tmp_path}/gone: No such file or directory",
     ]
-    assert list(manifests(tmp_path / "m")) == ["x.pt.fixity.json"]
+    assert list(manifests(tmp_path / "m")) == ["in%2Fx.pt.fixity.json"]
     (tmp_path / "empty").mkdir()
     assert fdd("fixity", "create", tmp_path / "empty", "--output-dir", tmp_path / "m").code == 3
     from fdd.cli import fixity
@@ -104,7 +220,7 @@ def test_intact(fdd: Runner, collection: Path, recorded: Path, jobs: str) -> Non
     ran = fdd("fixity", "verify", recorded, collection, "--format", "json", "--jobs", jobs)
     assert ran.code == 0
     assert [(result["name"], result["verdict"]) for result in ran.json["results"]] == [
-        ("data.h5", "intact"), ("y.pt", "intact"), ("x.pt", "intact"),
+        ("data.h5", "intact"), ("sub/y.pt", "intact"), ("x.pt", "intact"),
     ]  # fmt: skip
     assert ran.json["summary"] == {"files": 3, "verdicts": {"intact": 3}}
 
@@ -118,7 +234,7 @@ def test_damaged_and_missing(fdd: Runner, collection: Path, recorded: Path) -> N
     assert (code, err) == (1, "")
     lines = out.splitlines()
     assert lines[0].startswith("missing  data.h5: ")
-    assert lines[1].startswith("intact  y.pt: ")
+    assert lines[1].startswith("intact  sub/y.pt: ")
     assert lines[2].startswith("damaged  x.pt: ")
     assert '    tensor "a"' in lines
     assert lines[-1] == "3 files: 1 damaged, 1 intact, 1 missing"

@@ -83,6 +83,6 @@ def test_an_older_manifest_stays_whole(tmp_path: Path, file: Path, fdd: Runner, 
     before = (out / "x.pt.fixity.json").read_text(encoding="utf-8")
     with file.open("r+b") as stream:
         stream.write(b"other")
-    kill_at(step, tmp_path / "mark", file, "--output-dir", out)
+    kill_at(step, tmp_path / "mark", file, "--output-dir", out, "--replace")
     assert (out / "x.pt.fixity.json").read_text(encoding="utf-8") == before
     assert Manifest.from_json(before).to_json() == before

@@ -155,7 +155,7 @@ def test_names_that_collide_overwrite_nothing(fdd: Runner, tmp_path: Path) -> No
         for name in os.listdir(tmp_path / "out")
     }
     assert found == {
-        "x.pt.json": "a/x.pt", "x.pt~2.json": "b/x.pt", "x.pt~3.json": "c/x.pt", "x.pt%7E2.json": "c/x.pt~2",
+        "a%2Fx.pt.json": "a/x.pt", "b%2Fx.pt.json": "b/x.pt", "c%2Fx.pt.json": "c/x.pt", "c%2Fx.pt%7E2.json": "c/x.pt~2",
     }  # fmt: skip
 
 
