@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from fdd.container.zip import read_local_headers
 from fdd.container.zip.inflate import inflate
-from fdd.container.zip.structs import METHOD_DEFLATED, METHOD_STORED, ZipRecord
+from fdd.container.zip.structs import FLAG_ENCRYPTED, METHOD_DEFLATED, METHOD_STORED, ZipRecord
 from fdd.core.model import Basis, Document, Identification, Registry
 from fdd.core.source import ByteSource, BytesSource, SliceSource
 from fdd.core.text import decode_name, printable
@@ -32,7 +32,8 @@ def open_neighbour(probe: Probe) -> Document:
 
     Containers that hold, or may hold, something that loading would run leave the safety undetermined.
     """
-    facts = _zip(probe) if probe.zip is not None and probe.zip.directory is not None and probe.tar is None else None
+    is_zip = probe.zip is not None and probe.zip.directory is not None and probe.tar is None and not probe.begins_as_other
+    facts = _zip(probe) if is_zip else None
     if facts is None:
         facts = identify_foreign(probe.source, name=probe.name, limits=probe.limits, known=known_format(probe.limits))
     document = Document(probe.source, probe.name, _identification(facts))
@@ -80,7 +81,7 @@ def _identification(facts: ForeignFacts) -> Identification:
 
 
 def _may_hold_code(facts: ForeignFacts) -> bool:
-    if facts.kind in CLOSED_CONTAINERS:
+    if facts.kind in CLOSED_CONTAINERS or facts.may_hold_code or any(member.may_hold_code for member in facts.inner):
         return True
     inner = {member.kind for member in facts.inner} | {facts.details.get("inner_kind")}
     return facts.kind in OPENABLE and any(kind is not None and kind not in HARMLESS_INSIDE | {"unknown"} for kind in inner)
@@ -99,13 +100,15 @@ def _zip(probe: Probe) -> ForeignFacts:
     for index, (name, record) in enumerate(zip(names[:MOST_MEMBERS], facts.records, strict=False)):
         size = record.entry.uncompressed_size if record.entry is not None else None
         member = InnerMember(name, size)
-        if kind == "zip" and index < MOST_LOOKED_INTO and not name.endswith("/"):
-            member.kind = _kind_inside(probe, record, name, ask)
+        if not name.endswith("/"):
+            _look_inside(probe, record, member, ask if index < MOST_LOOKED_INTO else None)
         members.append(member)
     basis = [Basis("ZIP directory", *facts.directory.span)] if facts.directory is not None else []
     found = ForeignFacts(kind, title, "", basis)
     found.mime, found.pronom, found.inner = "application/zip", "x-fmt/263", members
     found.details = {"member_count": len(facts.records)}
+    found.may_hold_code = len(facts.records) > MOST_MEMBERS
+    closed = sum(_is_closed(record) for record in facts.records)
     models = [member for member in members if member.kind is not None and member.kind.startswith(("torch", "pt2", "mobile"))]
     if models:
         what = "a PyTorch file" if len(models) == 1 else "PyTorch files"
@@ -114,19 +117,32 @@ def _zip(probe: Probe) -> ForeignFacts:
             " Unpack one level and validate what comes out."
         )
     else:
-        found.note = f"A {title} with {listing(members)}; no PyTorch file as it stands."
+        found.note = f"A {title} with {listing(members, count=len(facts.records))}; no PyTorch file as it stands."
+    if closed:
+        found.note += f" {closed} of its members {'is' if closed == 1 else 'are'} encrypted, or packed by a method that is not"
+        found.note += " unpacked here: what they hold is not known."
+    elif any(member.may_hold_code for member in members) or found.may_hold_code:
+        found.note += " Not all members were looked into."
     return found
 
 
-def _kind_inside(probe: Probe, record: ZipRecord, name: str, ask: Known) -> str | None:
-    if record.payload is None or not record.payload.length or record.entry is None:
-        return None
+def _is_closed(record: ZipRecord) -> bool:
+    entry = record.entry
+    return entry is not None and bool(entry.flags & FLAG_ENCRYPTED or entry.method not in (METHOD_STORED, METHOD_DEFLATED))
+
+
+def _look_inside(probe: Probe, record: ZipRecord, member: InnerMember, ask: Known | None) -> None:
+    """Tell what a member is by its first bytes; without ``ask`` it is only noted that it was not looked into."""
+    if record.entry is None or not record.entry.compressed_size:
+        return
+    if ask is None or record.payload is None or _is_closed(record):
+        member.may_hold_code = True
+        return
     source: ByteSource
     if record.entry.method == METHOD_STORED:
         source = SliceSource(probe.source, record.payload)
-    elif record.entry.method == METHOD_DEFLATED:
-        source = BytesSource(inflate(probe.source, record.payload, INFLATED_HEAD) or b"")
     else:
-        return None
-    found = ask(source, name) or identify_foreign(source, name=name, limits=probe.limits, known=ask)
-    return found.kind if found.kind != "unknown" else None
+        source = BytesSource(inflate(probe.source, record.payload, INFLATED_HEAD) or b"")
+    found = ask(source, member.name) or identify_foreign(source, name=member.name, limits=probe.limits, known=ask)
+    member.kind = found.kind if found.kind != "unknown" else None
+    member.may_hold_code = found.may_hold_code

@@ -14,6 +14,11 @@ from fdd.limits import Limits
 
 DEPTHS = ("directory", "structure", "full")
 """How far a file is looked at (contract, section 1), from little to all."""
+OTHER_MAGIC = (
+    b"7z\xbc\xaf\x27\x1c", b"\x1f\x8b\x08", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd", b"Rar!\x1a\x07", b"BZh", b"\x93NUMPY",
+    b"\x89HDF\r\n\x1a\n", b"GGUF", b"!<arch>\n",
+)  # fmt: skip
+"""First bytes of containers that may hold a file as it is. What is inside is then theirs: no loader of PyTorch finds it."""
 
 
 @dataclass(slots=True)
@@ -38,6 +43,11 @@ class Probe:
     def base_name(self) -> str:
         """The file's name without folders; empty where it has none."""
         return os.path.basename(self.name or "")
+
+    @property
+    def begins_as_other(self) -> bool:
+        """Whether the first bytes are of a container that is neither ZIP nor tar, whatever is found in it."""
+        return self.head.startswith(OTHER_MAGIC)
 
     def has_sibling(self, name: str) -> bool:
         """Whether a file of that name lies beside this one."""

@@ -86,6 +86,13 @@ def probe(data: Data, start: int = 0, limits: Limits = Limits()) -> tuple[bool, 
     return any(_IMPORTABLE.fullmatch(name.module) and _IMPORTABLE.fullmatch(name.name) for name in names), cost
 
 
+def goes_on(head: bytes) -> bool:
+    """Whether the bytes begin a pickle that neither ends nor names anything in them, and may do so behind them."""
+    if len(head) < 2 or (head[0] == _PROTO and head[1] > HIGHEST_PROTOCOL):
+        return False
+    return _run(State(head, 0, len(head) + 1, Limits(), probing=True)) == "pickle_bytes"
+
+
 def _state(data: Data, start: int, limits: Limits, probing: bool = False) -> State:
     if isinstance(data, memoryview) and (data.format != "B" or data.ndim != 1 or not data.c_contiguous):
         data = bytes(data)

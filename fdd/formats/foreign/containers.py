@@ -78,17 +78,21 @@ def _tar(subject: Subject, identify: Identify) -> ForeignFacts:
             source = SliceSource(subject.source, member.payload)
             found = identify(subject.inside(source, inner.name, partial=not member.payload_complete))
             inner.kind = found.kind if found.kind != "unknown" else None
+            inner.may_hold_code = found.may_hold_code
+        elif member.payload.length:
+            inner.may_hold_code = True
         facts.inner.append(inner)
+    facts.may_hold_code = len(tar.members) > _MOST_MEMBERS
     facts.details = {"member_count": len(tar.members), "complete": not subject.partial and not tar.faults}
     facts.note = f"A {facts.name} with {listing(facts.inner)}; unpack it and validate what is inside."
     return facts
 
 
-def listing(members: list[InnerMember], most: int = 4) -> str:
-    """`a.bin and b.json`, `a, b, c, d and 12 more`, `nothing in it`."""
+def listing(members: list[InnerMember], most: int = 4, count: int | None = None) -> str:
+    """`a.bin and b.json`, `a, b, c, d and 12 more`, `nothing in it`. ``count``: how many there are, if not all are listed."""
     names = [member.name or "(no name)" for member in members]
     if not names:
         return "no member that could be read"
     if len(names) > most:
-        return f"{', '.join(names[:most])} and {len(names) - most} more"
+        return f"{', '.join(names[:most])} and {(count or len(names)) - most} more"
     return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]

@@ -25,6 +25,8 @@ class InnerMember:
     name: str
     size: int | None
     kind: str | None = None
+    may_hold_code: bool = False
+    """Whether it could not be looked at, or holds a pickle that was not followed."""
 
 
 @dataclass(slots=True)
@@ -45,6 +47,8 @@ class ForeignFacts:
     pronom: str | None = None
     details: dict[str, Any] = field(default_factory=dict)
     inner: list[InnerMember] = field(default_factory=list)
+    may_hold_code: bool = False
+    """Whether something in it that loading would run may have been missed."""
 
 
 Known = Callable[[ByteSource, "str | None"], "ForeignFacts | None"]

@@ -162,6 +162,7 @@ def recognise_numpy(subject: Subject) -> ForeignFacts | None:
             " code. Not a PyTorch file."
         )
         details["pickle_offset"] = start + length
+        facts.may_hold_code = True
         return facts
     simple = _SIMPLE_TYPE.fullmatch(descr[1])
     if simple is not None and not subject.partial:

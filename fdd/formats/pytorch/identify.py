@@ -14,7 +14,7 @@ from fdd.core.text import decode_name
 from fdd.formats.probe import Probe
 from fdd.formats.pytorch.names import ZipKind
 from fdd.formats.pytorch.zipped import doubtful_records, kind_of_archive
-from fdd.pickles import looks_like_pickle
+from fdd.pickles import goes_on, looks_like_pickle, texts_of_first
 
 FORMAT = "fdd000644"
 NAMES = {
@@ -123,7 +123,7 @@ def _tar(probe: Probe) -> Identification | None:
 def _legacy(probe: Probe) -> Identification | None:
     # Behind the first header of a tar lies what its member holds, which may be such a stream.
     head = probe.head[: LEGACY_HEAD if probe.tar is None else BLOCK]
-    if head.startswith(LOCAL_HEADER_SIGNATURE):
+    if head.startswith(LOCAL_HEADER_SIGNATURE) or probe.begins_as_other:
         return None
     basis: list[Basis] = []
     number = max(head[:40].find(LEGACY_NUMBER), head[:40].find(LEGACY_DECIMAL))
@@ -137,10 +137,20 @@ def _legacy(probe: Probe) -> Identification | None:
         start = min(place for place in places if place >= 0)
         basis.append(Basis("legacy system information", start, max(places) - start + 10))
     if len(basis) >= 2:
-        return _identification("torch-legacy", "structure", basis)
+        return None if _is_inside_pickle(probe, basis) else _identification("torch-legacy", "structure", basis)
     if _cut_in_head(head, probe.source.size):
         return _identification("torch-legacy", "signature", [Basis("start of the legacy magic number", 0, len(head))])
     return None
+
+
+def _is_inside_pickle(probe: Probe, basis: list[Basis]) -> bool:
+    """Whether a pickle at the beginning holds the stream as a text of its own: what `pickle.dump` makes of a tensor.
+
+    The system information of a stream is made of texts, the first two pickles are not.
+    """
+    heads = [piece for piece in basis if "system" not in piece.what]
+    texts = texts_of_first(probe.head, probe.source.size)
+    return any(start <= piece.offset < end for start, end in texts for piece in heads)
 
 
 def legacy_heads() -> tuple[bytes, ...]:
@@ -170,8 +180,8 @@ def _cut_in_head(head: bytes, size: int) -> bool:
 
 def _zip(probe: Probe) -> Identification | None:
     facts = probe.zip
-    if facts is None or probe.tar is not None:
-        return None  # what lies inside a tar is its members' business
+    if facts is None or probe.tar is not None or probe.begins_as_other:
+        return None  # what lies inside another container is its members' business
     found = kind_of_archive(facts)
     if not facts.local_headers_read:
         doubtful = doubtful_records(facts, found)
@@ -209,11 +219,21 @@ def _zip_basis(facts: ZipFacts, found: ZipKind) -> list[Basis]:
 
 
 def _pickle(probe: Probe) -> Identification | None:
-    if probe.zip is not None or probe.tar is not None or not looks_like_pickle(probe.head):
+    if probe.zip is not None or probe.tar is not None or not _is_pickle(probe):
         return None
     return Identification(
         "pickle", "Python pickle", confidence="structure", basis=[Basis("pickle opcodes", 0, min(len(probe.head), 64))]
     )
+
+
+def _is_pickle(probe: Probe) -> bool:
+    """Of a pickle that names nothing in the head, as much is read as it takes: what names nothing for long is the rarest."""
+    data = probe.head
+    while not looks_like_pickle(data):
+        if len(data) >= min(probe.source.size, probe.limits.pickle_bytes) or not goes_on(data):
+            return False
+        data = probe.source.read_at(0, min(16 * len(data), probe.limits.pickle_bytes))
+    return True
 
 
 def _extension_matches(kind: str, base_name: str) -> bool | None:
