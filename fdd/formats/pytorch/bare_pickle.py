@@ -19,6 +19,8 @@ from fdd.tensors.model import Storage
 SHARD_SUFFIX = ".distcp"
 MOST_NAMED = 5
 MOST_LISTED = 10_000
+TENSOR_LOADER = ("torch.storage", "_load_from_bytes")
+"""What `pickle.dump` calls to make a tensor again."""
 CHECKPOINT_INDEX = ("torch.distributed.checkpoint.metadata", "Metadata")
 
 
@@ -38,7 +40,7 @@ def open_pickle(probe: Probe, identification: Identification) -> TorchDocument:
         identification.details["shard_files"] = files
         identification.note = (
             f"The index (.metadata) of a distributed checkpoint of torch: it names {len(files)} data file"
-            f"{'s' if len(files) != 1 else ''}, which lie beside it and hold the weights. Keep the folder together."
+            f"{'s' if len(files) != 1 else ''}, which belong beside it and hold the weights. Keep the folder together."
         )
     elif storages:
         size = sum(storage.byte_count or 0 for storage in storages)
@@ -57,9 +59,10 @@ def _plain_note(pickle: PickleRecord, names: list[tuple[str, str]]) -> str:
     told = ", ".join(printable(".".join(name), 80) for name in names[:MOST_NAMED])
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     what = f"it names {told}{more}" if names else "it names no class or function"
+    inside = " It holds tensors, as pickle.dump writes them: save it anew with torch.save." if TENSOR_LOADER in names else ""
     return (
         f"A plain Python pickle (protocol {pickle.facts.protocol}), not in PyTorch's container: {what}."
-        " Loading a pickle runs what it names; torch.load does not read it as a model."
+        f" Loading a pickle runs what it names; torch.load does not read it as a model.{inside}"
     )
 
 

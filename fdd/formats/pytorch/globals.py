@@ -67,9 +67,10 @@ ALLOWED: dict[str, frozenset[str]] = {
     "torch.nested._internal.nested_tensor": _named("NestedTensor _rebuild_njt"),
     "torch._dynamo.decorators": _named("_DimRange"),
     "torch.distributed.device_mesh": _named("DeviceMesh"),
+    "torch.distributed._mesh_layout": _named("_FlatLayout _MeshLayout"),
     "torch.distributed.tensor": _named("DTensor"),
-    "torch.distributed.tensor._dtensor_spec": _named("DTensorSpec TensorMeta"),
-    "torch.distributed.tensor.placement_types": _named("Partial Replicate Shard"),
+    "torch.distributed.tensor._dtensor_spec": _named("DTensorSpec TensorMeta ShardOrderEntry"),
+    "torch.distributed.tensor.placement_types": _named("Partial Replicate Shard _StridedShard"),
 }
 """Module -> names that weights_only loading takes."""
 
@@ -195,16 +196,25 @@ _DENIED_MODULES = frozenset(" ".join((_SYSTEM, _CODE, _NETWORK, _PICKLES, _PACKA
 _COPIED_PACKAGES = frozenset({"cloudpickle", "dill", "pickle5", "subprocess32"})
 """Denied wherever they stand in the name of a module: other packages bring their own copy."""
 _REACHED_MODULES = frozenset(
-    "os posix nt sys subprocess importlib pickle _pickle shutil ctypes socket runpy marshal builtins pty".split()
+    "os posix nt sys subprocess importlib pickle _pickle shutil ctypes socket runpy marshal builtins pty"
+    " _os _sys _io io bltns tempfile".split()
 )
 """Modules that others have as attributes: a global with such a name hands out the module itself."""
 _DENIED_ATTRIBUTES = _named(
     "eval exec execfile compile system popen spawn fork kill run_code runcode runsource from_file fromfile tofile"
-    " loads _load_from_bytes unlink rmdir mkdir touch rename symlink_to hardlink_to link_to chmod lchmod write_text write_bytes"
-    " read_text read_bytes from_pretrained load_from_checkpoint _new_shared_filename_cpu _new_using_filename_cpu"
+    " loads _load_from_bytes open unlink rmdir mkdir touch rename symlink_to hardlink_to link_to chmod lchmod write_text"
+    " write_bytes read_text read_bytes from_pretrained load_from_checkpoint _new_shared_filename_cpu _new_using_filename_cpu"
     " _new_shared_fd_cpu getattr setattr load_library _evaluate clone_from"
 )
 """Attributes that a dotted name must not end with."""
+
+_DENIED_ANYWHERE = _named(
+    "FunctionType LambdaType CodeType attrgetter methodcaller import_module __import__ exec eval execfile popen Popen system"
+    " execv execve execvp spawnv check_output check_call getoutput getstatusoutput run_path run_module unsafe_load"
+    " PackageImporter PackageExporter Unpickler _Unpickler _unpickler _builtin_open bltn_open _load_from_bytes"
+    " _load_for_lite_interpreter load_pt2 fromfile memmap"
+)
+"""Names that modules import from one another, or define as ways round: denied in whatever module they are looked up."""
 
 MOST_STEPS = 16
 """Attributes in a dotted name; classes inside classes have one or two, and more than this only hide where they lead."""
@@ -248,6 +258,18 @@ _DENIED_NAMES: dict[str, frozenset[str]] = {
     "threading": _named("Thread Timer"),
     "logging": _named("FileHandler basicConfig"),
     "pathlib": _named("os io"),
+    "pathlib.Path": _named("open replace"),
+    "pstats": _named("Stats"),
+    "tracemalloc.Snapshot": _named("load dump"),
+    "wave": _named("open"),
+    "aifc": _named("open"),
+    "sunau": _named("open"),
+    "fsspec": _named("open"),
+    "smart_open": _named("open"),
+    "numpy.matlib": _named("load save savez loadtxt genfromtxt savetxt"),
+    "numpy.ndarray": _named("dump"),
+    "numpy.ma.mrecords": _named("fromtextfile openfile"),
+    "torch.utils._zip": _named("ZipFile PyZipFile"),
     "fileinput": _named("input FileInput hook_compressed hook_encoded"),
     "zipfile": _named("ZipFile PyZipFile"),
     "tarfile": _named("open TarFile"),
@@ -269,14 +291,6 @@ _DENIED_NAMES: dict[str, frozenset[str]] = {
     "joblib.numpy_pickle": _named("load load_temporary_memmap dump _unpickle NumpyUnpickler read_zfile"),
     "PIL.Image": _named("open preinit"),
     "numpy": _named("load save savez fromfile memmap loadtxt genfromtxt savetxt DataSource"),
-    "numpy.core.memmap": _named("memmap"),
-    "numpy._core.memmap": _named("memmap"),
-    "numpy.core.multiarray": _named("fromfile"),
-    "numpy._core.multiarray": _named("fromfile"),
-    "numpy.core._multiarray_umath": _named("fromfile"),
-    "numpy._core._multiarray_umath": _named("fromfile"),
-    "numpy.core.records": _named("fromfile"),
-    "numpy._core.records": _named("fromfile"),
     "numpy.lib.format": _named("read_array open_memmap"),
     "numpy.lib._format_impl": _named("read_array open_memmap"),
     "numpy.lib.npyio": _named("load save savez fromfile memmap loadtxt genfromtxt savetxt NpzFile DataSource"),
@@ -363,6 +377,7 @@ def grade(module: str, name: str) -> str:
         module.count(".") >= MOST_PARTS
         or _denied_module(module)
         or head in _DENIED_NAMES.get(module, ())
+        or head in _DENIED_ANYWHERE
         or head in _REACHED_MODULES
         or _denied_steps(module, head, steps)
     )

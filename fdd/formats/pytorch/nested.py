@@ -18,7 +18,7 @@ from fdd.formats.probe import Probe, make_probe
 from fdd.formats.pytorch.document import NestedFile, TorchDocument
 from fdd.formats.pytorch.identify import identify
 from fdd.formats.pytorch.names import EAGER_KINDS
-from fdd.formats.pytorch.properties import byte_order
+from fdd.formats.pytorch.properties import ARCHIVES, byte_order, summary_of
 from fdd.formats.pytorch.readings import probe_archive
 from fdd.formats.pytorch.zipped import contents
 from fdd.tensors.model import Storage, Tensor
@@ -87,10 +87,14 @@ def _is_archive(document: TorchDocument, index: int) -> bool:
     return head is not None and head[0] == TORCH_HEADS[0]
 
 
+ARCHIVE = "archive "
+"""Label of an archive that is a part of its file, before its number."""
+
+
 def judge_archives(document: TorchDocument, probe: Probe, spans: Iterable[Span]) -> None:
     """Judge the parts of a file that are archives of their own (a shard of a distributed checkpoint)."""
     for number, span in enumerate(spans):
-        _judge(document, probe, SliceSource(probe.source, span), f"archive {number}", span, span.offset, True)
+        _judge(document, probe, SliceSource(probe.source, span), f"{ARCHIVE}{number}", span, span.offset, True)
     document.evidence["nested"] = _state_of(document, COMPLETE)
 
 
@@ -149,6 +153,8 @@ def _judge(
             probe_archive(document, source, span, probe.limits, role, inflated=shift is None)
         return
     opened, status, outcomes = judged
+    if label.startswith(ARCHIVE):
+        document.facts.setdefault(ARCHIVES, []).append(summary_of(opened))
     failed = tuple(
         outcome.rule
         for outcome in outcomes

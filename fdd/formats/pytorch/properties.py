@@ -7,7 +7,8 @@ import hashlib
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from fdd.formats.pytorch.document import GlobalUse, PickleRecord, TorchDocument
 from fdd.formats.pytorch.globals import modern_name
@@ -15,18 +16,49 @@ from fdd.formats.pytorch.identify import ZIP_KINDS
 from fdd.formats.pytorch.names import VERSION_NAMES
 from fdd.formats.pytorch.persistent_ids import ModuleSource
 from fdd.formats.pytorch.plain import plain_values, text
-from fdd.formats.pytorch.releases import torch_releases
+from fdd.formats.pytorch.releases import Clue, clues_of, range_of, torch_releases
 from fdd.pickles.nodes import MISSING
 from fdd.tensors.model import Storage, Tensor, unused_bytes
 
+T = TypeVar("T")
 MOST_LISTED = 200
 """Entries of one list in the properties; counts are always complete."""
+
+
+ARCHIVES = "archives"
+"""The fact that a file consists of several archives: a list of their summaries."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveSummary:
+    """What the properties of a file say that consists of several archives: what they agree in."""
+
+    byte_order: str
+    version: int | None
+    record_count: int
+    clues: tuple[Clue, ...]
+
+
+def summary_of(document: TorchDocument) -> ArchiveSummary:
+    """Of one of the archives of a file."""
+    clues = tuple(clues_of(document))
+    return ArchiveSummary(byte_order(document), _archive_version(document), len(document.records), clues)
+
+
+def _agreed(values: Iterable[T]) -> T | None:
+    different = set(values)
+    return different.pop() if len(different) == 1 else None
 
 
 def properties_of(document: TorchDocument) -> dict[str, Any]:
     """The properties that the file has; those that do not apply to its kind are left out."""
     found: dict[str, Any] = {"content": document.content}
-    if document.kind in ZIP_KINDS:
+    archives: list[ArchiveSummary] = document.facts.get(ARCHIVES, [])
+    if archives:
+        found["byte_order"] = _agreed(archive.byte_order for archive in archives) or "unknown"
+        found["archive_version"] = _agreed(archive.version for archive in archives)
+        found["record_count"] = sum(archive.record_count for archive in archives)
+    elif document.kind in ZIP_KINDS:
         found["byte_order"] = byte_order(document)
         found["archive_version"] = _archive_version(document)
         found["top_folder"] = text(document.root)
@@ -37,7 +69,7 @@ def properties_of(document: TorchDocument) -> dict[str, Any]:
     protocols = [pickle.facts.protocol for pickle in document.judged_pickles() if pickle.role == "object"]
     if protocols:
         found["pickle_protocol"] = max(protocols)
-    releases = torch_releases(document)
+    releases = range_of(clue for archive in archives for clue in archive.clues) if archives else torch_releases(document)
     if releases is not None:
         found["torch_releases"] = releases
     if document.all_tensors() or document.all_storages():

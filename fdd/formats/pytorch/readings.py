@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from fdd.container.zip import read_directory, read_local_headers
 from fdd.container.zip.inflate import inflate
-from fdd.container.zip.structs import END_SIGNATURE, LOCAL_HEADER_SIGNATURE, METHOD_DEFLATED
+from fdd.container.zip.structs import END_SIGNATURE, LOCAL_HEADER, LOCAL_HEADER_SIGNATURE, METHOD_DEFLATED
 from fdd.core.source import ByteSource, SliceSource
 from fdd.core.span import Span
 from fdd.core.text import decode_name
@@ -30,9 +30,21 @@ def other_reading(data: bytes) -> str | None:
         return "a tar archive"
     if looks_like_pickle(data):
         return "a pickle"
-    if LOCAL_HEADER_SIGNATURE in data or END_SIGNATURE in data:
+    if END_SIGNATURE in data or _has_local_header(data):
         return ZIP
     return None
+
+
+def _has_local_header(data: bytes) -> bool:
+    """Whether a local header is there as a whole. What is cut within one is the end of this archive, not another one."""
+    at = data.find(LOCAL_HEADER_SIGNATURE)
+    while at >= 0:
+        if at + LOCAL_HEADER.size <= len(data):
+            *_, name_length, extra_length = LOCAL_HEADER.unpack_from(data, at)
+            if at + LOCAL_HEADER.size + name_length + extra_length <= len(data):
+                return True
+        at = data.find(LOCAL_HEADER_SIGNATURE, at + 1)
+    return False
 
 
 def find_other_readings(document: TorchDocument, probe: Probe) -> None:

@@ -8,7 +8,7 @@ the clues that are present allow; ``basis`` names those that set its ends.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from fdd.formats.pytorch.document import TorchDocument
@@ -51,11 +51,13 @@ class Clue:
 
 
 def torch_releases(document: TorchDocument) -> dict[str, object] | None:
-    """The range of releases as `{"min", "max", "basis"}`, None where nothing tells.
+    """The range of releases as `{"min", "max", "basis"}`, None where nothing tells."""
+    return range_of(clues_of(document))
 
-    Clues that contradict each other (a file put together by hand) give no range at all.
-    """
-    clues = list(_clues(document))
+
+def range_of(found: Iterable[Clue]) -> dict[str, object] | None:
+    """The range that clues leave. Those that contradict each other (a file put together by hand) give none at all."""
+    clues = list(found)
     first = max((clue.first for clue in clues if clue.first is not None), default=None)
     last = min((clue.last for clue in clues if clue.last is not None), default=None)
     if not clues or (first is not None and last is not None and first > last):
@@ -68,7 +70,8 @@ def _text(release: Release | None) -> str | None:
     return f"{release[0]}.{release[1]}" if release is not None else None
 
 
-def _clues(document: TorchDocument) -> Iterator[Clue]:
+def clues_of(document: TorchDocument) -> Iterator[Clue]:
+    """Everything that dates a file."""
     kind = document.kind
     if kind in EAGER_KINDS or kind == "incomplete-save":
         yield from _eager_clues(document)
@@ -91,7 +94,9 @@ def _eager_clues(document: TorchDocument) -> Iterator[Clue]:
     if ".format_version" in texts or ".storage_alignment" in texts:
         yield Clue(next(name for name in (".format_version", ".storage_alignment") if name in texts), (2, 7))
     elif "byteorder" in texts or ".data/serialization_id" in texts:
-        yield Clue("byteorder without .format_version", (2, 1), (2, 6))
+        # A save that was stopped early never got to .format_version, but closing the archive wrote these (format.md 1.2).
+        stopped = document.kind == "incomplete-save"
+        yield Clue("byteorder" if stopped else "byteorder without .format_version", (2, 1), None if stopped else (2, 6))
     elif version in (b"1", b"2") and _version_first(document):
         release = (1, 4) if version == b"1" else (1, 5)
         yield Clue(f"version {version.decode()} as the first record", release, release)

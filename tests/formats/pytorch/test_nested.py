@@ -21,7 +21,9 @@ from fdd.formats.probe import make_probe
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.shards import split_archives
 from fdd.limits import Limits
+from fdd.resources import corpus_dir
 
+CORPUS = corpus_dir()
 CALL = Call(Global("posix", "getcwd"))
 
 
@@ -164,3 +166,21 @@ def test_every_archive_of_a_row_is_judged(count: int) -> None:
     assert _verdict(report) == ("valid", "dangerous")
     passed = {outcome.rule for outcome in report.outcomes if outcome.state is State.PASSED}
     assert {"PT-NST-001", "PT-NST-002"} <= passed
+
+
+def test_a_file_of_several_archives_says_what_they_agree_in() -> None:
+    old, new = eager(tensor([1.0]), era="1.9"), eager(tensor([1.0]))
+    both = fdd.extract(new + new, name="__0_0.distcp").properties
+    assert both is not None
+    assert both["torch_releases"] == {"min": "2.7", "max": None, "basis": [".format_version"]}
+    assert (both["byte_order"], both["archive_version"], both["record_count"]) == ("little", 3, 14)
+    mixed = fdd.extract(old + new, name="__0_0.distcp").properties
+    assert mixed is not None
+    assert "torch_releases" not in mixed
+    assert (mixed["byte_order"], mixed["archive_version"]) == ("unknown", 3)
+
+
+def test_a_save_that_was_stopped_is_of_any_later_release() -> None:
+    stopped = fdd.extract((CORPUS / "identification/save-incomplete.pt").read_bytes()).properties
+    assert stopped is not None
+    assert stopped["torch_releases"] == {"min": "2.1", "max": None, "basis": ["byteorder"]}
