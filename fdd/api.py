@@ -161,11 +161,14 @@ def validate_many(
     """
     from functools import partial
 
-    from fdd.core.parallel import in_order
+    from fdd.core.parallel import LOST, in_order
+
+    def lost(path: str | os.PathLike[str]) -> Report:
+        return error_report(os.fspath(path), LOST)
 
     _check_stats(stats, depth)
     request = _request(None, depth, digests, as_format, limits, stats=stats, profiles=profiles)
-    return in_order(partial(_validate_path, request), paths, jobs)
+    return in_order(partial(_validate_path, request), paths, jobs, lost=lost)
 
 
 def load_demands(names: Iterable[Named], *, limits: Limits | None = None) -> tuple[Demand, ...]:

@@ -9,7 +9,7 @@ import zipfile
 import zlib
 
 from corpus.build.good import small_state_dict
-from corpus.build.kit import Call, Global, dump, eager, legacy_stream, ordered_dict, recipe, tensor
+from corpus.build.kit import Call, Global, Persistent, Raw, archive, dump, eager, legacy_stream, ordered_dict, recipe, tensor
 
 MODEL = ordered_dict([("w", tensor([0.5]))])
 
@@ -92,3 +92,21 @@ def cut_in_local_header() -> bytes:
     """The file ends within a local header: the end of this archive, and no other reading."""
     data = eager(ordered_dict([("a", tensor([0.5])), ("b", tensor([1.5]))]))
     return data[: data.rindex(b"PK\x03\x04") + 17]
+
+
+@recipe("damage/cut-and-key-no-text.pt")
+def cut_and_key_no_text() -> bytes:
+    """Cut in the directory, and a storage key of the pickle that is no UTF-8: no record can have its name."""
+    data = eager(ordered_dict([("a", tensor([0.5])), ("b", tensor([1.5]))]))
+    key = data.index(b"X\x01\x00\x00\x001") + 5
+    return data[:key] + b"\xb1" + data[key + 1 : -200]
+
+
+@recipe("damage/cut-and-endless-storage.pt")
+def cut_and_endless_storage() -> bytes:
+    """Cut behind the pickle, which states a storage of more bytes than 64 bits count."""
+    numel = Raw(b"\x8a\x09" + (1 << 62).to_bytes(9, "little"))
+    identity = ("storage", Global("torch", "DoubleStorage"), "0", "cpu", numel)
+    call = Call(Global("torch._utils", "_rebuild_tensor_v2"), (Persistent(identity), 0, (1,), (1,), False, ordered_dict([])))
+    data = archive([("data.pkl", dump(call)), ("byteorder", b"little"), ("version", b"3\n")], "archive")
+    return data[: data.index(b"PK\x01\x02") - 40]

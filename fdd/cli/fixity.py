@@ -27,7 +27,7 @@ from fdd.cli.options import (
 from fdd.cli.output import STDIN, FileNames, check_not_read, make_folder, output_stream, relative_path, whole_file
 from fdd.core.digests import check_algorithms
 from fdd.core.errors import SourceError, UsageError
-from fdd.core.parallel import in_order
+from fdd.core.parallel import LOST, in_order
 from fdd.core.paths import Entry, expand
 from fdd.core.text import printable
 from fdd.fixity.create import create
@@ -79,7 +79,7 @@ def _create(arguments: argparse.Namespace) -> Exit:
         make_folder(arguments.output_dir)
     step = partial(_record, _Wanted(algorithms, created, arguments.name, arguments.content, arguments.replace))
     code, count = Exit.GOOD, 0
-    for path, manifest, problem, wrong in in_order(step, _places(found, arguments.output_dir), jobs_for(arguments)):
+    for path, manifest, problem, wrong in in_order(step, _places(found, arguments.output_dir), jobs_for(arguments), lost=_lost):
         count += 1
         if problem is not None:
             print(f"fdd fixity create: {printable(path, 4096)}: {printable(problem, 2000)}", file=sys.stderr)
@@ -154,6 +154,10 @@ def _record(wanted: _Wanted, place: _Place) -> tuple[str, str, str | None, Exit]
     except Exception as error:  # noqa: BLE001  (a fault of fdd: told for this file, the others go on)
         return path, "", internal_error_text(error), Exit.INTERNAL
     return path, "", None, Exit.GOOD
+
+
+def _lost(place: _Place) -> tuple[str, str, str | None, Exit]:
+    return place.entry.path, "", LOST, Exit.UNDECIDED
 
 
 def _says_otherwise(target: str, text: str) -> bool:

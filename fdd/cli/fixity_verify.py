@@ -16,7 +16,7 @@ from fdd.cli.exits import Exit
 from fdd.cli.options import add_premis_options, jobs_argument
 from fdd.cli.output import check_not_read, output_stream
 from fdd.core.errors import SourceError, UsageError
-from fdd.core.parallel import in_order
+from fdd.core.parallel import LOST, in_order
 from fdd.core.paths import expand, safe_path
 from fdd.core.payload import read_payload
 from fdd.core.source import FileSource
@@ -50,7 +50,7 @@ def run_verify(arguments: argparse.Namespace) -> Exit:
     if not tasks and root is None:
         print("fdd fixity verify: nothing to do: no manifest there", file=sys.stderr)
         return Exit.UNDECIDED
-    checks: Iterator[_Checked] = in_order(_verify_one, tasks, arguments.jobs)
+    checks: Iterator[_Checked] = in_order(_verify_one, tasks, arguments.jobs, lost=_lost)
     if root is not None:
         checks = _with_unrecorded(checks, root, arguments.manifest)
     write = _write_premis if arguments.format == "premis" else _write_results
@@ -87,11 +87,11 @@ def now() -> str:
 
 
 def load_manifest(path: str) -> Manifest:
-    """Read one manifest. Raises SourceError where it cannot be read, UsageError where it is none."""
+    """Read one manifest. Raises SourceError where it cannot be read, or is none."""
     try:
-        with open(path, encoding="utf-8") as stream:
-            return Manifest.from_json(stream.read())
-    except (OSError, UnicodeDecodeError) as error:
+        with FileSource(path) as source:
+            return Manifest.from_json(source.read_at(0, source.size).decode("utf-8"))
+    except (SourceError, UsageError, UnicodeDecodeError) as error:
         raise SourceError(f"{path}: {error}") from error
 
 
@@ -143,6 +143,11 @@ def _verify_one(task: _Task) -> _Checked:
         text = internal_error_text(error)
         return _Checked(FixityResult.unreadable(safe_path(name), text), Exit.INTERNAL, recorded, place, moment)
     return _Checked(result, Exit.GOOD if result.intact else Exit.BAD, recorded, place, moment)
+
+
+def _lost(task: _Task) -> _Checked:
+    name = task.manifest_path or (task.listed.path if task.listed is not None else "")
+    return _Checked(FixityResult.unreadable(safe_path(name), LOST), Exit.UNDECIDED, task.listed, None, now())
 
 
 def _place(manifest: Manifest, task: _Task) -> str:

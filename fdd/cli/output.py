@@ -42,7 +42,7 @@ def whole_file(path: str, errors: str = "strict") -> Iterator[TextIO]:
     if before is not None and not stat.S_ISREG(before.st_mode):
         with _writing(path):
             direct = open(path, "w", encoding="utf-8", errors=errors, newline="\n")  # noqa: SIM115  (closed below)
-        with direct as stream:
+        with _writing(path, (OSError,)), direct as stream:
             yield stream
         return
     import tempfile  # costs more than a small file, and most runs write to standard output
@@ -51,7 +51,8 @@ def whole_file(path: str, errors: str = "strict") -> Iterator[TextIO]:
         target = os.path.realpath(path)
         descriptor, temporary = tempfile.mkstemp(TEMPORARY_SUFFIX, TEMPORARY_PREFIX, os.path.dirname(target))
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors=errors, newline="\n") as stream:
+        # A disk may become full at any time, and tells it late.
+        with _writing(path, (OSError,)), os.fdopen(descriptor, "w", encoding="utf-8", errors=errors, newline="\n") as stream:
             yield stream
             with _writing(path):
                 stream.flush()
@@ -66,11 +67,11 @@ def whole_file(path: str, errors: str = "strict") -> Iterator[TextIO]:
 
 
 @contextlib.contextmanager
-def _writing(path: str) -> Iterator[None]:
+def _writing(path: str, causes: tuple[type[Exception], ...] = (OSError, ValueError)) -> Iterator[None]:
     """Name the file that could not be written."""
     try:
         yield
-    except (OSError, ValueError) as error:
+    except causes as error:
         raise SourceError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
 
 

@@ -18,7 +18,7 @@ from fdd.cli.interrupts import Interrupts
 from fdd.cli.options import entries, is_single, jobs_for, spooled_stdin
 from fdd.cli.output import STDIN, FilePerReport, output_stream, relative_path
 from fdd.cli.progress import Progress
-from fdd.core.parallel import in_order
+from fdd.core.parallel import LOST, in_order
 from fdd.core.paths import Entry, safe_path
 from fdd.core.report import Report
 from fdd.core.text import printable
@@ -89,7 +89,8 @@ class _Run:
         run = partial(_report_on, self._step, arguments.name)
         progress = Progress(wanted=_wants_progress(arguments), total=_total(arguments))
         try:
-            for entry, report in in_order(run, self._told(), jobs_for(arguments), as_done=arguments.order == "done"):
+            as_done = arguments.order == "done"
+            for entry, report in in_order(run, self._told(), jobs_for(arguments), as_done=as_done, lost=_lost):
                 self.summary.add(report)
                 with self.interrupts.held():
                     write(entry, report)
@@ -114,6 +115,10 @@ def _report_on(step: Step, name: str | None, entry: Entry) -> tuple[Entry, Repor
     if entry.problem is not None:
         return entry, api.error_report(entry.path, entry.problem)
     return entry, api.report_or_error(entry.path, lambda: _read(step, name, entry.path))
+
+
+def _lost(entry: Entry) -> tuple[Entry, Report]:
+    return entry, api.error_report(entry.path, LOST)
 
 
 def _read(step: Step, name: str | None, path: str) -> Report:

@@ -51,10 +51,19 @@ def run(argv: Sequence[str]) -> Exit:
         "as_format": arguments.as_format,
         "stats": arguments.stats,
         "profiles": demands_of(arguments),
-        "expect": dict(_expectation(text) for text in arguments.expect),
+        "expect": _expectations(arguments.expect),
         "neighbours": True,
     }
     return run_reports(arguments, "validate", partial(_validate, options))
+
+
+def _expectations(texts: Sequence[str]) -> dict[str, str]:
+    """One digest an algorithm. Raises UsageError where two contradict each other."""
+    found: dict[str, str] = {}
+    for algorithm, digest in map(_expectation, texts):
+        if found.setdefault(algorithm, digest).lower() != digest.lower():
+            raise UsageError(f"--expect gives two different digests of {algorithm}")
+    return found
 
 
 def _expectation(text: str) -> tuple[str, str]:

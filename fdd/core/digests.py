@@ -13,6 +13,8 @@ from fdd.core.errors import UsageError
 
 ALGORITHMS = ("md5", "sha1", "sha256", "sha384", "sha512", "blake2b", "blake3")
 """The names reports and manifests use, in the order they are listed. blake3 needs the extra `fast`."""
+DIGITS = {"md5": 32, "sha1": 40, "sha256": 64, "sha384": 96, "sha512": 128, "blake2b": 128, "blake3": 64}
+"""Algorithm -> hexadecimal digits of its digests. Where only a length is known, it is the first of that length."""
 FAST_FROM = 4 << 10
 """Bytes from which isal is worth its call: zlib takes a little over a microsecond for fewer."""
 

@@ -8,10 +8,16 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+_Done = tuple[list[Any], float]
+"""The results of a batch, and the seconds they took."""
+LOST = "the process that read this file was ended from outside, as systems do where memory is short"
 
 BATCH = 32
 """Most items handed to a process at a time: handing over costs about as much as a small file."""
@@ -21,42 +27,115 @@ AHEAD = 4
 """Batches per process that may be waiting, so that memory stays bounded whatever the number of items."""
 
 
-def in_order(step: Callable[[Item], Result], items: Iterable[Item], jobs: int, *, as_done: bool = False) -> Iterator[Result]:
+def in_order(
+    step: Callable[[Item], Result],
+    items: Iterable[Item],
+    jobs: int,
+    *,
+    as_done: bool = False,
+    lost: Callable[[Item], Result] | None = None,
+) -> Iterator[Result]:
     """Yield ``step(item)`` for every item, in order unless ``as_done``.
 
     With one job everything happens in this process. ``step`` and items must be picklable otherwise. When the consumer
-    stops early, or is interrupted, waiting work is dropped and the processes are ended.
+    stops early, or is interrupted, waiting work is dropped and the processes are ended. ``lost`` gives the result of an item
+    at which its process was killed (by the system, for want of memory); without it that ends the run.
     """
     if jobs <= 1:
         yield from map(step, items)
         return
-    from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-
-    pool = ProcessPoolExecutor(jobs, initializer=_prepare_process)
-    pending: deque[Future[tuple[list[Any], float]]] = deque()
+    pool = _Pool(step, jobs, lost)
     source = iter(items)
     size = 1
-    finished = False
     try:
         while True:
-            while len(pending) < jobs * AHEAD and (batch := list(islice(source, size))):
-                pending.append(pool.submit(_run_batch, step, batch))
-            if not pending:
-                finished = True
+            while len(pool.pending) < jobs * AHEAD and (batch := list(islice(source, size))):
+                pool.submit(batch)
+            if not pool.pending:
+                pool.finished = True
                 return
-            if as_done:
-                done = wait(pending, return_when=FIRST_COMPLETED).done
-                ready = next(future for future in pending if future in done)
-                pending.remove(ready)
-            else:
-                ready = pending.popleft()
-            results, seconds = ready.result()
+            results, seconds = pool.next_done() if as_done else pool.next_in_order()
             size = _batch_size(len(results), seconds)
             yield from results
     finally:
-        if not finished:
-            _end_processes(pool)
-        pool.shutdown(wait=True, cancel_futures=True)
+        pool.end()
+
+
+class _Pool:
+    """Processes, and the batches they have or wait for."""
+
+    def __init__(self, step: Callable[[Any], Any], jobs: int, lost: Callable[[Any], Any] | None) -> None:
+        self.pending: deque[tuple[Future[_Done], list[Any]]] = deque()
+        self.finished = False
+        self._step = step
+        self._jobs = jobs
+        self._lost = lost
+        self._pool = _new_pool(jobs)
+
+    def submit(self, batch: list[Any]) -> None:
+        """Put a batch at the end."""
+        from concurrent.futures import BrokenExecutor, Future
+
+        try:
+            future = self._pool.submit(_run_batch, self._step, batch)
+        except BrokenExecutor as error:
+            future = Future()
+            future.set_exception(error)
+        self.pending.append((future, batch))
+
+    def next_in_order(self) -> _Done:
+        """The results of the first batch, and the seconds they took."""
+        return self._results(*self.pending.popleft())
+
+    def next_done(self) -> _Done:
+        """The results of whichever batch is done first."""
+        from concurrent.futures import FIRST_COMPLETED, wait
+
+        done = wait([future for future, _ in self.pending], return_when=FIRST_COMPLETED).done
+        ready = next(pair for pair in self.pending if pair[0] in done)
+        self.pending.remove(ready)
+        return self._results(*ready)
+
+    def _results(self, future: Future[_Done], batch: list[Any]) -> _Done:
+        from concurrent.futures import BrokenExecutor
+
+        try:
+            return future.result()
+        except BrokenExecutor:
+            if self._lost is None:
+                raise
+        # One process is gone, and takes the pool with it: the batch is done again, an item at a time, by processes of its
+        # own, so that the item that kills them is found; the others get a new pool.
+        waiting = [pair[1] for pair in self.pending]
+        self.pending.clear()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        results = [self._alone(item) for item in batch]
+        self._pool = _new_pool(self._jobs)
+        for other in waiting:
+            self.submit(other)
+        return results, 0.0
+
+    def _alone(self, item: Any) -> Any:
+        from concurrent.futures import BrokenExecutor
+
+        assert self._lost is not None
+        with _new_pool(1) as pool:
+            try:
+                return pool.submit(_run_batch, self._step, [item]).result()[0][0]
+            except BrokenExecutor:
+                return self._lost(item)
+
+    def end(self) -> None:
+        """Let the processes go; in the middle of work they are stopped."""
+        if not self.finished:
+            _end_processes(self._pool)
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _new_pool(jobs: int) -> ProcessPoolExecutor:
+    from concurrent.futures import ProcessPoolExecutor
+
+    return ProcessPoolExecutor(jobs, initializer=_prepare_process)
 
 
 def _batch_size(items: int, seconds: float) -> int:

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fdd.core.errors import UsageError
+from fdd.core.digests import DIGITS
+from fdd.core.errors import SourceError, UsageError
 from fdd.core.paths import safe_path
 from fdd.core.text import printable
-from fdd.fixity.lists import DIGITS, read_list
+from fdd.fixity.lists import read_list
 
 MOST_BYTES = 1 << 20
 """What a neighbour may hold: a list of a thousand files is meant, another file of that name is not."""
@@ -61,7 +62,7 @@ def from_neighbour(beside: str, name: str) -> Expected:
         if bare is not None:
             return Expected("neighbour", {"sha256": bare.group(1).lower()})
         rows = [row for row in read_list(beside) if "sha256" in dict(row.digests)]
-    except (OSError, UsageError) as error:
+    except (OSError, SourceError) as error:
         return Expected("neighbour", problem=f"{shown} is no list of digests: {printable(safe_path(str(error)), 2000)}")
     fitting = [row for row in rows if os.path.basename(row.path) == name] or (rows if len(rows) == 1 else [])
     found = {dict(row.digests)["sha256"] for row in fitting}

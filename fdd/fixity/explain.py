@@ -5,11 +5,11 @@ looked for by their digests, in what the container leads to and in the bytes the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from fdd.core.source import ByteSource
+from fdd.fixity.assign import assign
 from fdd.fixity.located import FoundPart, PartsNow
 from fdd.fixity.looks import Look, named
 from fdd.fixity.manifest import Manifest
@@ -68,12 +68,18 @@ class _Content:
     places: dict[Look, FoundPart] = field(default_factory=dict)
     swapped: list[Look] = field(default_factory=list)
     """Payloads that stand where those of others belong, whatever the container says."""
+    names_now: frozenset[str | None] = frozenset()
+    offsets_now: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.names_now = frozenset(part.record for part in self.now.records)
+        self.offsets_now = frozenset(part.offset for part in self.now.records)
 
     def explanation(self) -> Explanation:
         several = sum(not look.matches for look in self.here) > 1 and self.now.orderly and _is_zip(self.manifest)
         self.bad = [look for look in self.here if not look.matches or (several and self._is_gone(look))]
         data = [look for look in self.here if look.is_data]
-        self.places = _assign(data, set(self.bad), self.now)
+        self.places = assign(data, set(self.bad), self.now)
         if self.source.size == self.manifest.size and len(self.bad) > 1:
             self._lay_out()
         if self.now.is_other_container(self.manifest):
@@ -90,8 +96,8 @@ class _Content:
         if look.segment.kind != "data":
             return False
         if not look.segment.span.length:
-            return all(part.record != look.segment.record for part in self.now.records)
-        return all(part.offset != look.segment.span.offset for part in self.now.records)
+            return look.segment.record not in self.names_now
+        return look.segment.span.offset not in self.offsets_now
 
     def _lost(self) -> list[Look]:
         return [look for look in self.bad if look.segment.kind == "data" and look not in self.places]
@@ -203,51 +209,6 @@ class _Content:
         if self._lost() and self.now.orderly and self.now.sound:
             detail += "; the checksums inside the file fit the new bytes: they were written, not damaged"
         return detail
-
-
-def _assign(data: list[Look], away: set[Look], now: PartsNow) -> dict[Look, FoundPart]:
-    """Give each recorded part one part of the same bytes: the one in its place, else one of its own name, else any.
-
-    Each part of the file is given away once: two records of equal bytes need two parts. Where other bytes came to lie that
-    are the same by chance (zeros), the name decides. What is in its place is not among the answers.
-    """
-    free = {key: list(parts) for key, parts in now.by_digest.items()}
-    places: dict[Look, FoundPart] = {}
-    settled: set[Look] = set()
-    steps: tuple[tuple[bool, Callable[[Look, FoundPart], bool]], ...] = (
-        (False, lambda look, part: _lies_there(look, part) and _has_name(look, part)),
-        (True, _has_name),
-        (False, _has_name),
-        (False, _lies_there),
-        (True, lambda look, part: True),
-    )
-    for of_away, suits in steps:
-        for look in data:
-            if look in settled or (look in away) != of_away:
-                continue
-            part = _take(free, look, partial(suits, look))
-            if part is not None:
-                settled.add(look)
-                if look in away or not _lies_there(look, part):
-                    places[look] = part
-    return places
-
-
-def _lies_there(look: Look, part: FoundPart) -> bool:
-    return part.offset == look.segment.span.offset
-
-
-def _has_name(look: Look, part: FoundPart) -> bool:
-    return part.record == look.segment.record
-
-
-def _take(free: dict[tuple[str, ...], list[FoundPart]], look: Look, suits: Callable[[FoundPart], bool]) -> FoundPart | None:
-    for key in (tuple(look.segment.digests.values()), tuple((look.segment.inflated or {}).values())):
-        for part in free.get(key, ()) if key else ():
-            if suits(part):
-                free[key].remove(part)
-                return part
-    return None
 
 
 def _weight(looks: Iterable[Look]) -> int:

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fdd.core.digests import ALGORITHMS
-from fdd.core.errors import UsageError
+from fdd.core.digests import ALGORITHMS, DIGITS
+from fdd.core.errors import SourceError
 from fdd.core.paths import safe_path
 from fdd.core.payload import read_payload
 from fdd.core.source import FileSource, is_there
@@ -22,10 +23,10 @@ _BSD_LINE = re.compile(
 """As `sha256sum --tag`, `shasum --tag`, the tools of BSD and `openssl dgst` write it."""
 _BAGIT_LINE = re.compile(r"(?P<digest>[0-9A-Fa-f]{32,})[ \t]+\*?(?P<path>.+)")
 _BAGIT_NAME = re.compile(r"(?:tag)?manifest-(?P<algorithm>[a-z0-9]+)\.txt")
-DIGITS = {"md5": 32, "sha1": 40, "sha256": 64, "sha384": 96, "sha512": 128, "blake2b": 128, "blake3": 64}
-"""Algorithm -> hexadecimal digits. Where neither line nor name of a list tells which, it is the first of that length."""
 _ALIASES = {"b2": "blake2b", "b3": "blake3", "sha2256": "sha256", "sha2384": "sha384", "sha2512": "sha512"}
-_IN_NAME = re.compile(r"blake2b|blake3|b2|b3|md5|sha(?:1|256|384|512)")
+_WORD = re.compile(r"[a-z0-9]+")
+_OWN_WORDS = re.compile(r"(?:(b2|b3)sums?|(md5|sha1|sha256|sha384|sha512|blake2b|blake3)(?:sums?)?)")
+"""Words in the name of a list that tell its algorithm; `b2` and `b3` alone do so as its ending only: models bear them too."""
 HASHDEEP_HEAD = "%%%% HASHDEEP-1.0"
 _ESCAPES = {"\\\\": "\\", "\\n": "\n", "\\r": "\r"}
 _PERCENT = re.compile("%(0[aAdD]|25)")
@@ -45,12 +46,15 @@ class ListedFile:
 
 
 def read_list(path: str) -> list[ListedFile]:
-    """Read a list by what it looks like. Raises :class:`UsageError` with the line where it is none."""
+    """Read a list by what it looks like. Raises :class:`SourceError` where it cannot be read, with the line where it is none."""
     try:
         with open(path, "rb") as stream:
-            text = stream.read().decode("utf-8-sig", errors="surrogateescape")
+            data = stream.read()
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}") from error
+        raise SourceError(f"{path}: {error.strerror or error}") from error
+    # Windows PowerShell writes UTF-16 where output is redirected.
+    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    text = data.decode("utf-16", errors="replace") if wide else data.decode("utf-8-sig", errors="surrogateescape")
     if text.startswith(HASHDEEP_HEAD):
         return list(_hashdeep(path, _lines(text)))
     bagit = _BAGIT_NAME.fullmatch(os.path.basename(path))
@@ -66,8 +70,7 @@ def _lines(text: str) -> list[str]:
 
 def _sums(path: str, lines: list[str]) -> Iterator[ListedFile]:
     """Lines of sha256sum and of BSD, which may stand in one list."""
-    hint = _IN_NAME.search(os.path.basename(path).lower())
-    likely = _ALIASES.get(hint.group(), hint.group()) if hint is not None else None
+    likely = _algorithm_in_name(os.path.basename(path).lower())
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -75,9 +78,19 @@ def _sums(path: str, lines: list[str]) -> Iterator[ListedFile]:
         stated = _ALIASES.get(_plain(match["algorithm"]), _plain(match["algorithm"])) if match is not None else None
         match = match or _GNU_LINE.fullmatch(line)
         if match is None:
-            raise UsageError(f"{path}, line {number}: neither a digest and a path nor `ALGORITHM (path) = digest`")
+            raise SourceError(f"{path}, line {number}: neither a digest and a path nor `ALGORITHM (path) = digest`")
         name = re.sub(r"\\[\\nr]", lambda found: _ESCAPES[found.group()], match["path"]) if match["escaped"] else match["path"]
         yield ListedFile(name, (_digest(path, number, match["digest"], stated, likely),))
+
+
+def _algorithm_in_name(name: str) -> str | None:
+    """The algorithm that the name of a list tells: by its ending before all, else by the last word that is one."""
+    words = _WORD.findall(name)
+    if words and "." in name and words[-1] in ("b2", "b3"):
+        return _ALIASES[words[-1]]
+    found = [match for word in words if (match := _OWN_WORDS.fullmatch(word)) is not None]
+    told = (found[-1][1] or found[-1][2]) if found else None
+    return _ALIASES.get(told, told) if told is not None else None
 
 
 def _plain(algorithm: str) -> str:
@@ -87,10 +100,10 @@ def _plain(algorithm: str) -> str:
 def _digest(path: str, number: int, digits: str, stated: str | None, likely: str | None = None) -> tuple[str, str]:
     """The algorithm of a digest and the digest, by what the list says of it and by its length."""
     if stated is not None and stated not in DIGITS:
-        raise UsageError(f"{path}, line {number}: unknown digest {stated}; known: {', '.join(ALGORITHMS)}")
+        raise SourceError(f"{path}, line {number}: unknown digest {stated}; known: {', '.join(ALGORITHMS)}")
     fitting = [name for name, count in DIGITS.items() if count == len(digits) and stated in (None, name)]
     if not fitting:
-        raise UsageError(f"{path}, line {number}: a digest of {len(digits)} digits is of no known algorithm")
+        raise SourceError(f"{path}, line {number}: a digest of {len(digits)} digits is of no known algorithm")
     return likely if likely in fitting else fitting[0], digits.lower()
 
 
@@ -101,7 +114,7 @@ def _bagit(path: str, lines: list[str], algorithm: str) -> Iterator[ListedFile]:
             continue
         match = _BAGIT_LINE.fullmatch(line)
         if match is None:
-            raise UsageError(f"{path}, line {number}: not a digest and a path")
+            raise SourceError(f"{path}, line {number}: not a digest and a path")
         literal = match["path"]
         name = _PERCENT.sub(lambda found: chr(int(found.group(1), 16)), literal)
         digest = _digest(path, number, match["digest"], algorithm)
@@ -114,12 +127,12 @@ def _hashdeep(path: str, lines: list[str]) -> Iterator[ListedFile]:
         if line.startswith("%%%%"):
             columns = line[4:].strip().split(",")
             if columns[-1] != "filename" or not DIGITS.keys() & set(columns):
-                raise UsageError(f"{path}, line {number}: no file name, or no digest that is known, among {', '.join(columns)}")
+                raise SourceError(f"{path}, line {number}: no file name, or no digest that is known, among {', '.join(columns)}")
         elif line.strip() and not line.startswith("##"):
             # A file name may hold commas and quotes, and none is escaped: it is the last column and takes the rest.
             values = line.split(",", len(columns) - 1) if columns else []
             if not columns or len(values) < len(columns):
-                raise UsageError(f"{path}, line {number}: {len(values)} values for {len(columns)} columns")
+                raise SourceError(f"{path}, line {number}: {len(values)} values for {len(columns)} columns")
             row = dict(zip(columns, values, strict=True))
             digests = tuple(_digest(path, number, row[name], name) for name in columns if name in DIGITS)
             yield ListedFile(row["filename"], digests, int(row["size"]) if row.get("size", "").isdecimal() else None)

@@ -15,7 +15,7 @@ from fdd.formats.opening import open_by_kind
 from fdd.formats.probe import make_probe
 from fdd.limits import Limits
 
-FORMLESS = frozenset({"unknown", "zeros", "text", "empty", "zip", "tar", "pickle"})
+FORMLESS = frozenset({"unknown", "zeros", "text", "empty", "zip", "tar", "pickle", "python-path"})
 """Kinds that say nothing of what wrote the file: damage makes them of others."""
 
 
@@ -92,11 +92,13 @@ def _sound(checked: Iterable[tuple[Record, Part]]) -> bool | None:
     sound: bool | None = None
     unknown = False
     for record, part in checked:
+        if part.fault is not None:
+            return False
         if not part.size:
             continue
         if not record.crc32:
             unknown = True
-        elif part.fault is not None or part.crc32 != record.crc32:
+        elif part.crc32 != record.crc32:
             return False
         else:
             sound = True

@@ -73,6 +73,20 @@ def bad_blocks(look: Look, shifted: Look | None = None) -> tuple[Span, Span] | N
     return look.block(wrong[0]), look.block(last)
 
 
+def bad_runs(look: Look) -> list[Span]:
+    """The runs of blocks that differ; the whole segment where it has no blocks, or none of them differs."""
+    runs: list[Span] = []
+    for index, same in enumerate(look.good_blocks()):
+        if same:
+            continue
+        block = look.block(index)
+        if runs and runs[-1].end == block.offset:
+            runs[-1] = Span(runs[-1].offset, runs[-1].length + block.length)
+        else:
+            runs.append(block)
+    return runs or [look.segment.span]
+
+
 def named(segment: SegmentEntry) -> str:
     """A segment in words."""
     owner = f" of record {segment.record}" if segment.record is not None else ""

@@ -14,6 +14,7 @@ from fdd.core.digests import check_algorithms
 from fdd.core.errors import UsageError
 from fdd.core.span import Span
 from fdd.core.text import json_text
+from fdd.fixity import reading
 from fdd.limits import Limits
 
 if TYPE_CHECKING:
@@ -92,10 +93,6 @@ class Manifest:
         """The algorithms of the digests of the whole file."""
         return tuple(self.digests)
 
-    def tensors_at(self, span: Span) -> list[str]:
-        """Names of the tensors that look at any byte of ``span``."""
-        return [tensor.name for tensor in self.tensors if tensor.span is not None and tensor.span.overlaps(span)]
-
     def to_dict(self) -> dict[str, Any]:
         """As plain data, in the order of the schema."""
         document: dict[str, Any] = {"manifest_version": MANIFEST_VERSION, "generator": dict(self.generator)}
@@ -125,8 +122,10 @@ class Manifest:
         try:
             document = json.loads(text)
             manifest = _from_dict(document)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise UsageError(f"not a fixity manifest: {type(error).__name__}: {error}") from error
+        except KeyError as error:
+            raise UsageError(f"not a fixity manifest: no {error.args[0]}") from error
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"not a fixity manifest: {error}") from error
         _check(manifest)
         return manifest
 
@@ -185,23 +184,26 @@ def _tensor_dict(tensor: TensorEntry) -> dict[str, Any]:
     return entry
 
 
-def _from_dict(document: Mapping[str, Any]) -> Manifest:
-    if document["manifest_version"].partition(".")[0] != MANIFEST_VERSION.partition(".")[0]:
-        raise ValueError(f"manifest version {document['manifest_version']}")
-    file = document["file"]
+def _from_dict(document: Any) -> Manifest:
+    version = reading.text(reading.mapping(document, "document")["manifest_version"], "manifest_version")
+    if version.partition(".")[0] != MANIFEST_VERSION.partition(".")[0]:
+        raise ValueError(f"manifest version {version}")
+    file = reading.mapping(document["file"], "file")
     content = document.get("content_digest")
     return Manifest(
-        generator=document["generator"],
-        name=str(file["name"]),
-        size=int(file["size"]),
-        digests={str(name): str(value).lower() for name, value in file["digests"].items()},
-        format=document.get("format", {}),
-        segments=tuple(_segment(item) for item in document["segments"]),
-        tensors=tuple(_tensor(item) for item in document.get("tensors", ())),
-        content_digest=content["digest"] if content is not None else None,
-        path=file.get("path"),
-        percent_encoded=bool(file.get("percent_encoded", False)),
-        created=document.get("created"),
+        generator={key: reading.text(value, key) for key, value in reading.mapping(document["generator"], "generator").items()},
+        name=reading.text(file["name"], "name"),
+        size=reading.count(file["size"], "size"),
+        digests=reading.digests(file["digests"], "digests"),
+        format={key: reading.text_or_none(value, key) for key, value in reading.mapping(document["format"], "format").items()},
+        segments=tuple(_segment(reading.mapping(item, "segment")) for item in reading.items(document["segments"], "segments")),
+        tensors=tuple(_tensor(reading.mapping(item, "tensor")) for item in reading.items(document.get("tensors", []), "tensors")),
+        content_digest=reading.digest("sha256", reading.mapping(content, "content_digest")["digest"])
+        if content is not None
+        else None,
+        path=reading.relative_path(file["path"]) if "path" in file else None,
+        percent_encoded=file.get("percent_encoded", False) is True,
+        created=reading.text_or_none(document.get("created"), "created"),
     )
 
 
@@ -209,24 +211,33 @@ SEGMENT_KEYS = frozenset({"kind", "offset", "length", "record", "blocks", "infla
 
 
 def _segment(item: Mapping[str, Any]) -> SegmentEntry:
-    blocks = item.get("blocks")
     return SegmentEntry(
-        kind=str(item["kind"]),
-        span=Span(int(item["offset"]), int(item["length"])),
-        record=item.get("record"),
-        digests={name: str(value).lower() for name, value in item.items() if name not in SEGMENT_KEYS},
-        inflated=item.get("inflated"),
-        blocks=Blocks(int(blocks["size"]), tuple(int(value, 16) for value in blocks["crc32"])) if blocks is not None else None,
+        kind=reading.text(item["kind"], "kind"),
+        span=Span(reading.count(item["offset"], "offset"), reading.count(item["length"], "length")),
+        record=reading.text_or_none(item.get("record"), "record"),
+        digests={name: reading.digest(name, value) for name, value in item.items() if name not in SEGMENT_KEYS},
+        inflated=reading.digests(item["inflated"], "inflated") if "inflated" in item else None,
+        blocks=_blocks(reading.mapping(item["blocks"], "blocks")) if "blocks" in item else None,
     )
+
+
+def _blocks(item: Mapping[str, Any]) -> Blocks:
+    values = tuple(int(reading.crc32(value), 16) for value in reading.items(item["crc32"], "crc32"))
+    return Blocks(reading.count(item["size"], "size"), values)
 
 
 def _tensor(item: Mapping[str, Any]) -> TensorEntry:
     shape = item.get("shape")
+    placed = "offset" in item
     return TensorEntry(
-        name=str(item["name"]),
-        dtype=item.get("dtype"),
-        shape=tuple(int(size) for size in shape) if shape is not None else None,
-        record=item.get("record"),
-        span=Span(int(item["offset"]), int(item["length"])) if "offset" in item else None,
-        content=item["content"]["digest"] if "content" in item else None,
+        name=reading.text(item["name"], "name"),
+        dtype=reading.text_or_none(item.get("dtype"), "dtype"),
+        shape=tuple(reading.integer(size, "shape") for size in reading.items(shape, "shape")) if shape is not None else None,
+        record=reading.text_or_none(item.get("record"), "record"),
+        span=Span(reading.count(item["offset"], "offset"), reading.count(item["length"], "length")) if placed else None,
+        content=_content(item["content"]) if "content" in item else None,
     )
+
+
+def _content(item: Any) -> str:
+    return reading.digest("sha256", reading.mapping(item, "content")["digest"])

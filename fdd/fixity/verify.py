@@ -16,9 +16,10 @@ from fdd.core.source import ByteSource, FileSource, is_there, open_source
 from fdd.core.span import Span
 from fdd.fixity.explain import explain_content
 from fdd.fixity.located import FoundPart, PartsNow, find_parts
-from fdd.fixity.looks import Look, bad_blocks, look_at, named
+from fdd.fixity.looks import Look, bad_blocks, bad_runs, look_at, named
 from fdd.fixity.manifest import Manifest
 from fdd.fixity.result import BadSegment, Fixity, FixityResult
+from fdd.fixity.tensors_at import TensorIndex
 from fdd.limits import Limits
 
 __all__ = ["Fixity", "FixityResult", "verify"]
@@ -57,6 +58,7 @@ class _Comparison:
         self._limits = limits
         self._delta = source.size - manifest.size
         self._now: PartsNow | None = None
+        self._tensors = TensorIndex(manifest.tensors)
 
     def run(self) -> FixityResult:
         here, moved, whole = self._read()
@@ -162,7 +164,8 @@ class _Comparison:
         bad = []
         for index in broken:
             blocks = bad_blocks(here[index], moved[index])
-            bad.append(self._bad(here[index], None, blocks))
+            span = Span(blocks[0].offset, blocks[1].end - blocks[0].offset) if blocks is not None else here[index].segment.span
+            bad.append(self._bad(here[index], None, blocks, [span]))
         start = here[broken[-1]].segment.span.end if broken else segment.span.offset
         return FixityResult(
             Fixity.SHIFTED, self._manifest.place, self._manifest.size, self._source.size, detail, tuple(bad), self._delta, start
@@ -193,14 +196,13 @@ class _Comparison:
         *,
         shift: int = 0,
     ) -> FixityResult:
-        segments = tuple(self._bad(look, (places or {}).get(look), bad_blocks(look)) for look in bad)
+        segments = tuple(self._bad(look, (places or {}).get(look), bad_blocks(look), bad_runs(look)) for look in bad)
         return FixityResult(verdict, self._manifest.place, self._manifest.size, self._source.size, detail, segments, shift)
 
-    def _bad(self, look: Look, place: FoundPart | None, blocks: tuple[Span, Span] | None) -> BadSegment:
+    def _bad(self, look: Look, place: FoundPart | None, blocks: tuple[Span, Span] | None, hurt: list[Span]) -> BadSegment:
         segment = look.segment
-        hurt = Span(blocks[0].offset, blocks[1].end - blocks[0].offset) if blocks is not None else segment.span
         # Bytes that lie elsewhere under their own name are not lost; under another name they are as good as lost.
         safe = place is not None and place.record == segment.record
-        tensors = tuple(self._manifest.tensors_at(hurt)) if look.is_data and not safe else ()
+        tensors = self._tensors.names(hurt, segment.record) if look.is_data and not safe else ()
         found_at = place.offset if place is not None and place.offset != segment.span.offset else None
         return BadSegment(segment.kind, segment.span, segment.record, tensors, blocks, found_at)

@@ -156,6 +156,7 @@ class _Side:
     format: Format | None
     document: Document
     limits: Limits
+    reader: ContentReader | None = None
 
     def read(self) -> ComparedFile:
         fmt, document = self.format, self.document
@@ -164,8 +165,11 @@ class _Side:
         return ComparedFile(self.name, document.size, document.kind, whole, content)
 
     def elements(self, entry: TensorContent) -> Iterator[bytes | memoryview]:
+        """Within limits that count for all tensors together."""
         assert self.format is not None
-        return ContentReader(self.format, self.document, self.limits).elements(entry.tensor)
+        if self.reader is None:
+            self.reader = ContentReader(self.format, self.document, self.limits)
+        return self.reader.elements(entry.tensor)
 
 
 def compare(first: Source, second: Source, *, limits: Limits | None = None) -> Comparison:
@@ -200,15 +204,19 @@ def _compare(first: _Side, a: ComparedFile, second: _Side, b: ComparedFile) -> C
     left, right = _by_key(a.content), _by_key(b.content)
     different: list[TensorDifference] = []
     unknown: list[tuple[str, str]] = []
+    measured: dict[tuple[str | None, str | None], Difference | None] = {}
     same = without_data = 0
-    for key in left.keys() & right.keys():
+    for key in (key for key in left if key in right):
         what, reason = _hold(left[key], right[key])
         if reason is not None:
             unknown.append((key[0], reason))
         elif what:
             values = None
             if what == ("values",):
-                values = _measure(first, left[key], second, right[key])
+                contents = (left[key].digest, right[key].digest)  # tied tensors are measured once
+                if contents not in measured:
+                    measured[contents] = _measure(first, left[key], second, right[key])
+                values = measured[contents]
             different.append(TensorDifference(key[0], what, left[key], right[key], values))
         else:
             same += 1

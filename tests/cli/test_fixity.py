@@ -338,7 +338,7 @@ def test_lists_of_other_tools(fdd: Runner, tmp_path: Path, collection: Path) -> 
     assert [result["verdict"] for result in results.lines] == ["intact", "damaged", "missing"]
     listing.write_text("hello\n", encoding="utf-8")
     code, _, err = fdd("fixity", "verify", listing, collection)
-    assert (code, "line 1" in err) == (2, True)
+    assert (code, "line 1" in err) == (3, True)
 
 
 def test_lists_that_sha256sum_understands(fdd: Runner, tmp_path: Path, collection: Path, recorded: Path) -> None:
@@ -365,4 +365,4 @@ def test_exports_of_nothing(fdd: Runner, tmp_path: Path, recorded: Path) -> None
     assert fdd("fixity", "export", tmp_path / "files", "--to", "bagit").code == 2
     assert fdd("fixity", "export", tmp_path / "none", "--to", "bagit").code == 3
     (recorded / "bad.fixity.json").write_text("[]", encoding="utf-8")
-    assert fdd("fixity", "export", recorded, "--to", "bagit").code == 2
+    assert fdd("fixity", "export", recorded, "--to", "bagit").code == 3

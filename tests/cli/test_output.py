@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -310,4 +311,10 @@ def test_errors_in_writing_name_the_file(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(output.os, "fsync", fail)  # type: ignore[attr-defined]
     with pytest.raises(SourceError, match="report: cannot be written: Input/output error"), whole_file(str(tmp_path / "report")):
         pass
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_disk_that_becomes_full_is_a_path_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"x\.json: cannot be written: No space left"), whole_file(str(tmp_path / "x.json")):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     assert os.listdir(tmp_path) == []

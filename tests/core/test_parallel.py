@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor
 
 import pytest
 
@@ -48,6 +49,12 @@ def large_result(_: int) -> bytes:
 
 def ignores_interrupts(_: int) -> object:
     return signal.getsignal(signal.SIGINT)
+
+
+def killed_at_seven(number: int) -> int:
+    if number == 7:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
 
 
 def no_children() -> bool:
@@ -135,3 +142,17 @@ def test_processes_leave_the_interrupt_to_their_parent() -> None:
 
 def test_default_is_what_this_process_may_use() -> None:
     assert 1 <= parallel.default_jobs() <= (os.cpu_count() or 1)
+
+
+@pytest.mark.parametrize("as_done", [False, True])
+def test_a_process_that_is_killed_costs_one_item(as_done: bool) -> None:
+    results = list(in_order(killed_at_seven, range(40), 2, as_done=as_done, lost=lambda number: -number))
+    expected = [-7 if number == 7 else number for number in range(40)]
+    assert results == expected or (as_done and sorted(results) == sorted(expected))
+    assert no_children()
+
+
+def test_without_an_answer_for_it_a_killed_process_ends_the_run() -> None:
+    with pytest.raises(BrokenExecutor):
+        list(in_order(killed_at_seven, range(40), 2))
+    assert no_children()

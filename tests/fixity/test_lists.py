@@ -11,7 +11,7 @@ from shutil import which
 
 import pytest
 
-from fdd.core.errors import SourceError, UsageError
+from fdd.core.errors import SourceError
 from fdd.fixity.lists import ListedFile, read_list, verify_listed
 from fdd.fixity.result import Fixity
 
@@ -92,12 +92,12 @@ def test_the_name_of_a_list_tells_digests_of_one_length_apart(tmp_path: Path, na
     ],
 )
 def test_what_is_no_list(tmp_path: Path, text: str, name: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(SourceError, match=said):
         listed(tmp_path, text, name)
 
 
 def test_lists_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="No such file"):
+    with pytest.raises(SourceError, match="No such file"):
         read_list(str(tmp_path / "none"))
 
 
@@ -185,3 +185,32 @@ def test_lists_as_the_tools_write_them(tmp_path: Path, tool: list[str]) -> None:
     assert all(verify_listed(row, str(tmp_path)).intact for row in rows)
     (tmp_path / "x.pt").write_bytes(b"other")
     assert sum(not verify_listed(row, str(tmp_path)).intact for row in rows) == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "efficientnet_b3.pth.sha256", "vit_b32.pt.sha256", "net_b2.sums", "web2b3list.txt", "SHA256SUMS", "b2.sha256sum.txt",
+        "md5-of-b3.sha256",
+    ],
+)  # fmt: skip
+def test_names_of_models_are_no_names_of_algorithms(tmp_path: Path, name: str) -> None:
+    digest = hashlib.sha256(b"hello").hexdigest()
+    (tmp_path / name).write_text(f"{digest}  x\n", encoding="utf-8")
+    assert read_list(str(tmp_path / name))[0].digests == (("sha256", digest),)
+
+
+@pytest.mark.parametrize("name", ["B2SUMS", "x.blake2b", "b2sums.txt", "model.b2", "x-blake2b-list"])
+def test_names_that_say_blake2b(tmp_path: Path, name: str) -> None:
+    digest = hashlib.blake2b(b"hello").hexdigest()
+    (tmp_path / name).write_text(f"{digest}  x\n", encoding="utf-8")
+    assert read_list(str(tmp_path / name))[0].digests == (("blake2b", digest),)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le"])
+def test_lists_of_windows(tmp_path: Path, encoding: str) -> None:
+    digest = hashlib.sha256(b"hello").hexdigest()
+    text = f"{digest}  caf\xe9.pt\r\n"
+    mark = "\ufeff" if encoding == "utf-16-le" else ""
+    (tmp_path / "sums").write_bytes((mark + text).encode(encoding))
+    assert [row.path for row in read_list(str(tmp_path / "sums"))] == ["caf\xe9.pt"]

@@ -22,9 +22,11 @@ import pytest
 
 from corpus.build.kit import eager, ordered_dict, tensor
 from corpus.build.legacy import legacy_stream
+from corpus.build.tensors import Tensor
 from fdd.core import payload
 from fdd.core.digests import Hasher, new_hasher
 from fdd.core.errors import SourceError, UsageError
+from fdd.core.span import Span
 from fdd.fixity import Fixity, FixityResult, Manifest, blocks, create
 from fdd.fixity import verify as plain_verify
 from fdd.resources import corpus_dir
@@ -415,3 +417,91 @@ def test_an_insertion_names_where_it_was_made() -> None:
     for case in inserted(file, 9):
         result = verify(file.manifest, case.data or b"")
         assert f"{result.shift} bytes were inserted" in result.detail
+
+
+def packed(values: Any, method: int) -> bytes:
+    """The same records, written by Python's zipfile."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(eager(values))) as archive, zipfile.ZipFile(stream, "w", method) as other:
+        for name in archive.namelist():
+            other.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), archive.read(name), method)
+    return stream.getvalue()
+
+
+def test_damage_to_a_deflated_storage_names_its_tensors_and_is_damage() -> None:
+    """Even where the stream breaks so early that nothing comes out of it."""
+    data = packed(ordered_dict([("w", tensor([n / 7 for n in range(200)])), ("v", tensor([1.5] * 99))]), zipfile.ZIP_DEFLATED)
+    manifest = create(data)
+    place = next(row.span for row in manifest.segments if row.kind == "data" and row.record == "archive/data/0")
+    for offset in range(place.offset, place.end, 7):
+        changed = bytearray(data)
+        changed[offset] ^= 1 << (offset % 8)
+        result = verify(manifest, bytes(changed))
+        assert (result.verdict, result.tensors) == (Fixity.DAMAGED, ("w",)), offset
+        assert "not damaged" not in result.detail
+
+
+def test_blocks_between_two_damages_hurt_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(blocks, "BLOCKS_FROM", 256)
+    storage = tensor([float(n) for n in range(160)])
+    views = [(f"p{n}", Tensor(storage.storage, (16,), (1,), offset=16 * n)) for n in range(10)]
+    data = eager(ordered_dict(views))
+    manifest = create(data)
+    row = next(row for row in manifest.segments if row.record == "archive/data/0" and row.kind == "data")
+    assert row.blocks is not None and len(row.blocks.crc32) == 10
+    changed = bytearray(data)
+    for number in (1, 8):
+        changed[row.span.offset + 64 * number] ^= 1
+    (bad,) = verify(manifest, bytes(changed)).bad
+    assert bad.tensors == ("p1", "p8")
+    assert bad.bad_blocks is not None and (bad.bad_blocks[0].offset, bad.bad_blocks[1].end) == (
+        row.span.offset + 64, row.span.offset + 64 * 9,
+    )  # fmt: skip
+
+
+def test_time_grows_with_the_records_and_not_with_their_square() -> None:
+    """Counted in comparisons of spans, which is what grew."""
+    calls = 0
+    real = Span.overlaps
+
+    def counted(self: Span, other: Span) -> bool:
+        nonlocal calls
+        calls += 1
+        return real(self, other)
+
+    data = eager(ordered_dict([(f"t{n}", tensor([float(n)])) for n in range(400)]))
+    manifest = create(data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Span, "overlaps", counted)
+        for changed in (data[: len(data) // 3], packed(ordered_dict([(f"t{n}", tensor([float(n)])) for n in range(400)]), 0)):
+            verify(manifest, changed)
+    assert calls < 20 * 400
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda document: document["file"].update(size=float("inf")), lambda document: document["file"].update(size=1.5),
+        lambda document: document["file"].update(path=5), lambda document: document["file"].update(path="../x"),
+        lambda document: document["file"].update(path="/etc/hostname"), lambda document: document["file"].update(name="\ud800"),
+        lambda document: document.update(format=[]), lambda document: document.update(generator="fdd"),
+        lambda document: document["segments"][0].update(record=[]), lambda document: document["segments"][0].update(sha256=""),
+        lambda document: document["segments"][0].update(sha256=None),
+        lambda document: document["segments"][0].update(sha256="ab"),
+        lambda document: document["segments"][0].update(length=True), lambda document: document["tensors"][0].update(length=-1),
+        lambda document: document["tensors"][0].update(record={}), lambda document: document["tensors"][0].update(shape="2"),
+        lambda document: document.update(segments={}), lambda document: document.pop("file"),
+        lambda document: document["segments"][0].update(blocks={"size": 4, "crc32": "00"}),
+    ],
+)  # fmt: skip
+def test_manifests_that_are_none_are_refused(change: Any) -> None:
+    document = json.loads(create(file_of("zip").data, path="x.pt").to_json())
+    change(document)
+    with pytest.raises(UsageError, match=r"not a (whole )?fixity manifest"):
+        Manifest.from_json(json.dumps(document))
+
+
+def test_a_short_cut_of_a_tar_is_a_cut() -> None:
+    data = file_of("tar").data
+    assert {held(data, data[:length]).verdict for length in range(1, 15)} == {Fixity.TRUNCATED}

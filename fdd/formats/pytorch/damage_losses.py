@@ -83,6 +83,10 @@ def nothing_missing(document: TorchDocument, records: Collection[bytes], losses:
     return _missing_rows(document, records, losses) == []
 
 
+LARGEST_SIZE = 1 << 63
+"""Bytes that no record can have: what a pickle states is not what was written."""
+
+
 def _row(record: ZipRecord) -> CanonicalRecord | None:
     if record.payload is None or record.local is None:
         return None
@@ -98,11 +102,12 @@ def _missing_rows(document: TorchDocument, present: Collection[bytes], losses: L
     rows: list[CanonicalRecord] = []
     for name, storage in losses.storages().items():
         size = storage.byte_count
-        if name.encode() in present:
+        written = name.encode("utf-8", "surrogatepass")  # a damaged pickle may give a name that no text has
+        if written in present:
             continue
-        if size is None or size < 0:
+        if size is None or not 0 <= size < LARGEST_SIZE:
             return None
-        rows.append(CanonicalRecord(name.encode(), size, size, 0))
+        rows.append(CanonicalRecord(written, size, size, 0))
     rows.extend(_closing_rows(document, present))
     return rows
 

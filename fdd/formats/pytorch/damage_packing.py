@@ -112,13 +112,14 @@ _LEFTOVERS = (
 def find_packers(facts: ZipFacts) -> list[Packer]:
     """The tools that wrote entries, by number of entries; empty where all are torch's."""
     found: dict[str, Packer] = {}
+    files = _files(facts)
     for record in facts.records:
         if record.entry is None or not _foreign(_Entry(record.entry, record.local)):
             continue
         if record.name.endswith(b"/") and len(facts.records) > 1:  # entries of folders have fewer of a tool's marks
             continue
         tool, reasons = _tool(_Entry(record.entry, record.local))
-        packer = found.setdefault(tool, Packer(tool, reasons, 0, _files(facts), record.entry.span))
+        packer = found.setdefault(tool, Packer(tool, reasons, 0, files, record.entry.span))
         packer.entries += 1
     return sorted(found.values(), key=lambda packer: -packer.entries)
 
