@@ -38,7 +38,7 @@ def run(argv: Sequence[str]) -> Exit:
         for problem in _run(check):
             problems += 1
             print(f"PROBLEM: {problem}")
-    print("all is well" if not problems else f"{problems} problems")
+    print("all is well" if not problems else f"{problems} problem{'s' if problems > 1 else ''}")
     return Exit.BAD if problems else Exit.GOOD
 
 
@@ -66,7 +66,7 @@ def _corpus() -> Iterator[str]:
     entries = tomllib.loads((folder / "manifest.toml").read_text(encoding="utf-8"))["file"]
     wrong = 0
     for entry in entries:
-        report = api.validate(str(folder / entry["path"]), name=entry.get("name"))
+        report = api.validate(str(folder / entry["path"]), name=entry.get("name"), depth=entry.get("depth", "full"))
         if report.verdict is None or report.verdict.value != entry["verdict"]:
             wrong += 1
             yield f"{entry['path']}: {report.verdict}, expected {entry['verdict']}"

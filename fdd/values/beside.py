@@ -13,7 +13,10 @@ from fdd.tensors.model import Quantizer, Tensor
 
 MOST_NAMES = 20
 EQUAL, DIFFERS, UNKNOWN = "equal", "differs", "unknown"
-Pairs = Mapping[tuple[str, int], tuple[Tensor, Tensor]]
+Key = tuple[str, int]
+"""Name of a tensor, and its number among those of the name."""
+Sides = tuple[Mapping[Key, Tensor], Mapping[Key, Tensor]]
+Pairs = Mapping[Key, tuple[Tensor, Tensor]]
 """The tensors of one type and shape that both files have, by name and number."""
 
 
@@ -37,11 +40,18 @@ class Beside:
 
 
 def compare_beside(
-    pairs: Pairs, first: Format | None, left: Document, second: Format | None, right: Document
+    pairs: Pairs, all_tensors: Sides, first: Format | None, left: Document, second: Format | None, right: Document
 ) -> tuple[Beside, ...]:
-    """Everything that the digest leaves out, in a fixed order."""
+    """Everything that the digest leaves out, in a fixed order. ``pairs`` are compared; where there is none, nothing is known.
+
+    ``all_tensors`` of both files tell with which others those of the pairs share their storages.
+    """
+    if not pairs and any(all_tensors):
+        words = ("sharing of storages", "strides", "requires_grad", "parameters", "devices", "classes", "quantization parameters")
+        nothing = tuple(Beside(word, UNKNOWN, note="no tensor of one name and type is in both files") for word in words)
+        return (*nothing, _objects(first, left, second, right))
     return (
-        _sharing(pairs),
+        _sharing(pairs, all_tensors),
         _each("strides", pairs, _strides),
         _each("requires_grad", pairs, lambda tensor: tensor.requires_grad),
         _each("parameters", pairs, lambda tensor: tensor.parameter),
@@ -52,19 +62,21 @@ def compare_beside(
     )
 
 
-def _sharing(pairs: Pairs) -> Beside:
-    """Which tensors look at the same storage: tied weights."""
-    groups = [_groups({key: tensors[side] for key, tensors in pairs.items()}) for side in (0, 1)]
-    concerned = {key for group in groups[0] ^ groups[1] for key in group}
+def _sharing(pairs: Pairs, all_tensors: Sides) -> Beside:
+    """Which tensors look at the same storage: tied weights. A partner that only one file has is a difference too."""
+    left, right = (_partners(tensors) for tensors in all_tensors)
+    concerned = [key for key in pairs if left.get(key) != right.get(key)]
     return _result("sharing of storages", sorted(name for name, _ in concerned))
 
 
-def _groups(tensors: Mapping[tuple[str, int], Tensor]) -> frozenset[frozenset[tuple[str, int]]]:
-    by_storage: dict[int, list[tuple[str, int]]] = {}
+def _partners(tensors: Mapping[Key, Tensor]) -> dict[Key, frozenset[Key]]:
+    """Of each tensor that shares its storage, all that do."""
+    by_storage: dict[int, list[Key]] = {}
     for key, tensor in tensors.items():
         if tensor.storage is not None and tensor.element_count:
             by_storage.setdefault(id(tensor.storage), []).append(key)
-    return frozenset(frozenset(keys) for keys in by_storage.values() if len(keys) > 1)
+    groups = (frozenset(keys) for keys in by_storage.values() if len(keys) > 1)
+    return {key: group for group in groups for key in group}
 
 
 def _strides(tensor: Tensor) -> object:

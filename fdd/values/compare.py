@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import takewhile
 from typing import Any, BinaryIO
 
 from fdd.core.errors import SourceError
@@ -148,6 +150,10 @@ def tensor_dict(entry: TensorContent) -> dict[str, Any]:
     return found | ({"digest": entry.digest} if entry.digest is not None else {"reason": entry.reason})
 
 
+MOST_CANDIDATES = 100
+"""Tensors of the same contents among which the likest name is looked for."""
+
+
 @dataclass(slots=True)
 class _Side:
     """An opened file."""
@@ -228,10 +234,11 @@ def _compare(first: _Side, a: ComparedFile, second: _Side, b: ComparedFile) -> C
     else:
         outcome = Outcome.SAME if known and not unknown else Outcome.UNDETERMINED
     pairs = {key: (left[key].tensor, right[key].tensor) for key in left if key in right and _alike(left[key], right[key])}
+    sides = ({key: entry.tensor for key, entry in left.items()}, {key: entry.tensor for key, entry in right.items()})
     return Comparison(
         outcome, a, b, same, without_data,
         tuple(sorted(different, key=lambda entry: entry.name)), missing, extra, tuple(sorted(unknown)),
-        compare_beside(pairs, first.format, first.document, second.format, second.document),
+        compare_beside(pairs, sides, first.format, first.document, second.format, second.document),
     )  # fmt: skip
 
 
@@ -278,9 +285,20 @@ def _measure(first: _Side, a: TensorContent, second: _Side, b: TensorContent) ->
 
 
 def _lone(mine: dict[Key, TensorContent], others: dict[Key, TensorContent]) -> tuple[LoneTensor, ...]:
-    candidates: dict[str, str] = {}
+    candidates: dict[str, list[str]] = {}
     for key, entry in others.items():
         if key not in mine and entry.digest is not None:
-            candidates.setdefault(entry.digest, entry.name)
+            candidates.setdefault(entry.digest, []).append(entry.name)
     lone = (entry for key, entry in mine.items() if key not in others)
-    return tuple(LoneTensor(entry, candidates.get(entry.digest or "")) for entry in lone)
+    return tuple(LoneTensor(entry, _likest(entry.name, candidates.get(entry.digest or "", []))) for entry in lone)
+
+
+def _likest(name: str, names: list[str]) -> str | None:
+    """Of several names the one that ends most like ``name``: zeros and ones are the same in many tensors."""
+    return max(names[:MOST_CANDIDATES], key=lambda other: _common_end(name, other), default=None)
+
+
+def _common_end(name: str, other: str) -> int:
+    """How many last parts two names have in common; TorchScript has slashes where state dicts have dots."""
+    ends = (re.split(r"[./]", text)[::-1] for text in (name, other))
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*ends, strict=False)))

@@ -77,6 +77,12 @@ def test_doctor_finds_nothing_wrong(fdd: Runner) -> None:
     assert out.endswith("all is well\n")
 
 
+def test_doctor_looks_as_deep_as_the_manifest_says(fdd: Runner, small_corpus: Path) -> None:
+    entry = b'[[file]]\npath = "x.pt"\ndepth = "directory"\nverdict = "structure-valid"\n'
+    fill(small_corpus, manifest__toml=entry)
+    assert fdd("doctor").code == 0
+
+
 @pytest.mark.parametrize(
     ("files", "problem"),
     [
@@ -90,7 +96,7 @@ def test_doctor_finds_what_is_wrong(fdd: Runner, small_corpus: Path, files: dict
     code, out, err = fdd("doctor")
     assert (code, err) == (1, "")
     assert f"PROBLEM: {problem}" in out
-    assert out.endswith("1 problems\n")
+    assert out.endswith("1 problem\n")
 
 
 @pytest.mark.usefixtures("small_corpus")

@@ -314,3 +314,24 @@ def test_a_dense_tensor_and_its_numpy_codes() -> None:
     """The reference above knows every type that is measured."""
     assert {name for name in COUNTED if not name.startswith(("float8", "bfloat"))} == set(NUMPY_CODES)
     assert kit_tensor(Data("uint8", (1,), b"\1")).size == (1,)
+
+
+def test_a_partner_that_only_one_file_has_is_sharing_too() -> None:
+    alone = tensor([1.0, 2.0])
+    found = compare(file(x=alone, y=tensor([3.0])), file(x=alone, y=tensor([3.0]), z=alone))
+    assert states(found)["sharing of storages"] == "differs"
+    assert next(row for row in found.beside if row.what == "sharing of storages").names == ("x",)
+
+
+def test_where_no_tensor_is_in_both_nothing_is_known_of_the_rest() -> None:
+    for other in (file(z=tensor([1.0])), b"only text\n"):
+        assert set(states(compare(file(x=tensor([1.0])), other)).values()) == {"unknown"}
+
+
+def test_of_equal_tensors_the_likest_name_is_told() -> None:
+    zeros = [("bias", tensor([0.0] * 4)), ("running_mean", tensor([0.0] * 4)), ("other", tensor([1.0]))]
+    first, second = ({f"{prefix}bn.{name}": value for name, value in zeros} for prefix in ("", "module."))
+    found = compare(file(**first), file(**second))
+    assert {entry.content.name: entry.same_content for entry in found.missing} == {
+        f"bn.{name}": f"module.bn.{name}" for name, _ in zeros
+    }

@@ -116,6 +116,20 @@ def find_tensors(root: Value, reader: TensorReader, ids: PersistentIdReader) -> 
         stack.extend(reversed(list(_children(path, value))))
 
 
+def calls_in(root: Value) -> Iterator[tuple[str, Call]]:
+    """Yield (name, object) for every object that a call makes, named as tensors in it are; a container is entered once."""
+    seen: set[int] = set()
+    stack: list[tuple[Path | None, Value]] = [(None, root)]
+    while stack:
+        path, value = stack.pop()
+        if value is None or isinstance(value, (str, bytes, int, float, Global)) or id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, Call):
+            yield path_text(path), value
+        stack.extend(reversed(list(_children(path, value))))
+
+
 def path_text(path: Path | None) -> str:
     """The name that a chain of parts stands for."""
     parts: list[str] = []

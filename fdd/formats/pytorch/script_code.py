@@ -10,6 +10,8 @@ from fdd.core.span import Span
 from fdd.formats.pytorch.document import CodeUse, TorchDocument
 
 _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
+_PARAMETERS = re.compile(r"^  __parameters__ = \[(.*)\]", re.MULTILINE)
+_LISTED = re.compile(r'"([^"\\]*)"')
 _NAME = re.compile(r"(?<![\w.])\w+(?:[ \t]*\.[ \t\n]*\w+)*(?![ \t]*\.)")
 """A dotted name to its end; the reader of TorchScript takes blanks around the dots."""
 _TEXT_OR_COMMENT = re.compile(r"\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'|#[^\n]*")
@@ -75,6 +77,17 @@ def names_in(source: str) -> Iterator[tuple[str, int, int]]:
 def classes_in(source: str) -> list[str]:
     """The names of the classes that a code file defines."""
     return _CLASS.findall(source)
+
+
+def parameters_in(source: str) -> dict[str, frozenset[str]]:
+    """Of each class that a code file defines the attributes it calls parameters (`__parameters__ = ["weight", ]`)."""
+    found: dict[str, frozenset[str]] = {}
+    starts = [*_CLASS.finditer(source)]
+    for number, start in enumerate(starts):
+        end = starts[number + 1].start() if number + 1 < len(starts) else len(source)
+        listed = _PARAMETERS.search(source, start.end(), end)
+        found[start[1]] = frozenset(_LISTED.findall(listed[1])) if listed is not None else frozenset()
+    return found
 
 
 def read_source(document: TorchDocument, data: bytes, record: str, span: Span, shift: int | None) -> str:

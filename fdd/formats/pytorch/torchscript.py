@@ -12,13 +12,16 @@ from dataclasses import dataclass, field
 from fdd.core.span import Span
 from fdd.formats.probe import Probe
 from fdd.formats.pytorch.bytecode import BytecodeFacts, read_bytecode
+from fdd.formats.pytorch.contents import calls_in
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.model_json import ModelJson, read_model_json
 from fdd.formats.pytorch.names import SCRIPT_KINDS
 from fdd.formats.pytorch.nested import judge_carried
-from fdd.formats.pytorch.script_code import CUSTOM_CLASSES, classes_in, names_in, read_source
+from fdd.formats.pytorch.pickle_values import call_target
+from fdd.formats.pytorch.script_code import CUSTOM_CLASSES, classes_in, names_in, parameters_in, read_source
 from fdd.formats.pytorch.zipped import contents
-from fdd.pickles.nodes import Global
+from fdd.pickles.nodes import MISSING, Global
+from fdd.tensors.names import escape_key
 
 PACKAGED_CODE = ".data/ts_code/code/"
 CODE_FOLDERS = ("code/", "libs/", PACKAGED_CODE)
@@ -41,6 +44,8 @@ class ScriptFacts:
     missing_code: list[tuple[str, str, Span, str | None]] = field(default_factory=list)
     mentions: list[tuple[str, str, Span]] = field(default_factory=list)
     """(dotted name below `__torch__`, record, place) in the code."""
+    parameters: dict[str, frozenset[str]] = field(default_factory=dict)
+    """Class -> names of its attributes that are parameters."""
     bytecode: BytecodeFacts = field(default_factory=BytecodeFacts)
     model_json: ModelJson | None = None
 
@@ -58,6 +63,7 @@ def read_script(document: TorchDocument, probe: Probe) -> None:
         facts.model_json = read_model_json(document, probe)
     else:
         _find_missing_code(document, facts)
+        _mark_parameters(document, facts)
     if document.kind in SCRIPT_KINDS:
         judge_carried(document, probe)
 
@@ -90,6 +96,7 @@ def _read_code(document: TorchDocument, probe: Probe, index: int, facts: ScriptF
     if module is not None:
         facts.modules.add(module)
         facts.classes |= {f"{module}.{name}" for name in classes_in(source)}
+        facts.parameters |= {f"{module}.{name}": listed for name, listed in parameters_in(source).items() if listed}
     for name, offset, length in names_in(source):
         if name.startswith(SCRIPT_MODULE + ".") and not name.startswith(CUSTOM_CLASSES):
             place = record.span if shift is None else Span(shift + len(source[:offset].encode("utf-8")), length)
@@ -106,6 +113,19 @@ def _find_missing_code(document: TorchDocument, facts: ScriptFacts) -> None:
         if name not in told:
             told.add(name)
             facts.missing_code.append((name, f"{folder}{expected}", span, record))
+
+
+def _mark_parameters(document: TorchDocument, facts: ScriptFacts) -> None:
+    """Which tensors are parameters: the pickles do not say, the code of their modules does."""
+    names: set[str] = set()
+    for pickle in document.judged_pickles():
+        if pickle.role != "object" or pickle.facts.root is MISSING or not facts.parameters:
+            continue
+        for path, call in calls_in(pickle.facts.root):
+            listed = facts.parameters.get(".".join(call_target(call) or ()))
+            names.update(f"{path}/{escape_key(name)}" if path else escape_key(name) for name in listed or ())
+    for tensor in document.tensors:
+        tensor.parameter = tensor.parameter or tensor.name in names
 
 
 def _made(document: TorchDocument, facts: ScriptFacts) -> Iterator[tuple[str, str, Span, str | None]]:

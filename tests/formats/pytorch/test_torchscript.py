@@ -26,9 +26,10 @@ from fdd.formats import by_name
 from fdd.formats.probe import make_probe
 from fdd.formats.pytorch.document import TorchDocument
 from fdd.formats.pytorch.machine_paths import ABSOLUTE
-from fdd.formats.pytorch.script_code import classes_in, is_dangerous_name, is_dangerous_operator, names_in
+from fdd.formats.pytorch.script_code import classes_in, is_dangerous_name, is_dangerous_operator, names_in, parameters_in
 from fdd.formats.pytorch.torchscript import ScriptFacts, module_of
 from fdd.limits import Limits
+from fdd.resources import corpus_dir
 
 GOOD = Script()
 MOBILE = Script(bytecode=bytecode())
@@ -389,3 +390,11 @@ def test_files_of_the_user_count_for_safety_only(content: bytes, safety: str) ->
     report = _report(GOOD.but(extra=(("extra/file", content),)).build())
     assert report.verdict is not None and report.verdict.value == "valid"
     assert report.safety is not None and report.safety.value == safety
+
+
+def test_the_code_tells_which_tensors_are_parameters() -> None:
+    report = fdd.extract((corpus_dir() / "good/torchscript-module.pt").read_bytes())
+    assert report.properties is not None
+    code = 'class A(Module):\n  __parameters__ = ["w", "b", ]\n  w : Tensor\nclass B(Module):\n  __buffers__ = ["x"]\n'
+    assert parameters_in(code) == {"A": {"w", "b"}, "B": frozenset()}
+    assert report.properties["parameter_count"] == 1
