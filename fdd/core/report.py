@@ -133,8 +133,10 @@ class Report:
         """Read a report back. Raises :class:`UsageError` where it is none."""
         try:
             return _from_dict(document)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise UsageError(f"not a report of fdd: {type(error).__name__}: {error}") from error
+        except KeyError as error:
+            raise UsageError(f"not a report of fdd: it has no {error.args[0]}") from error
+        except (TypeError, ValueError, AttributeError) as error:
+            raise UsageError(f"not a report of fdd: {error}") from error
 
     @staticmethod
     def from_json(text: str) -> Report:

@@ -45,15 +45,16 @@ class TextWriter:
 
     def write_set(self, facts: Mapping[str, Any]) -> None:
         state = "complete" if facts.get("complete") else "INCOMPLETE"
-        self._line(f"{state} {facts['kind']}  {printable(str(facts['root']))}: {len(facts['members'])} members")
+        self._line(f"{state} {facts['kind']}  {printable(str(facts['root']))}: {_members(len(facts['members']))}")
         for word in ("missing", "extra"):
             for name in facts.get(word, ()):
                 self._line(f"  {word}: {printable(name)}")
 
     def end(self, summary: Summary) -> None:
         if summary.files > 1:
-            tables = (summary.verdicts or summary.kinds, {k: v for k, v in summary.safety.items() if k != "listed"})
-            counts = ", ".join(f"{count} {word}" for table in tables for word, count in sorted(table.items()))
+            counts = _counts(summary.verdicts or summary.kinds)
+            noted = _counts({word: count for word, count in summary.safety.items() if word != "listed"})
+            counts += f"; safety: {noted}" if noted else ""
             problems = f"; {summary.errors} could not be read" if summary.errors else ""
             self._line(f"{summary.files} files: {counts}{problems}")
 
@@ -196,6 +197,14 @@ class TextWriter:
             yield f"  ... and {len(rows) - most} more statistics (--verbose lists all)"
 
 
+def _members(count: int) -> str:
+    return f"{count} member{'s' if count != 1 else ''}"
+
+
+def _counts(table: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {word}" for word, count in sorted(table.items()))
+
+
 def _shown(entry: Mapping[str, Any], key: str) -> str:
     """A text of an entry on one line, as far as it has one: a stored report may come from anywhere."""
     return printable(" ".join(str(entry.get(key, "")).split()), most=2000)
@@ -205,5 +214,7 @@ def _plain(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {_plain(item)}" for key, item in value.items())
     if isinstance(value, (list, tuple)):
-        return ", ".join(_plain(item) for item in value)
+        return ("; " if any(isinstance(item, Mapping) for item in value) else ", ").join(_plain(item) for item in value)
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "yes", False: "no"}[value]
     return str(value)

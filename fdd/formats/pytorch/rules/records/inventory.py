@@ -199,7 +199,8 @@ def record_unknown(document: TorchDocument) -> Iterator[Violation]:
     for index, record in enumerate(document.records):
         unnumbered = record.role == "storage" and document.kind in STORED and _number_of(document, record) is None
         if record.role == "unknown" or unnumbered:
-            yield at(name_span(document, index), record=record.name, name=document.local_name(record.name), size=record.size)
+            name = document.local_name(record.name) or record.name
+            yield at(name_span(document, index), record=record.name, name=name, size=record.size)
 
 
 @rule(
