@@ -24,19 +24,20 @@ TAR_MAGIC = b"ustar"
 TAR_MAGIC_OFFSET = 257
 
 
-def other_reading(data: bytes) -> str | None:
-    """What else would be read in these bytes by another reader, None where nothing."""
+def other_reading(data: bytes, *, cut: bool = False) -> str | None:
+    """What else would be read in these bytes by another reader, None where nothing. Where the archive is ``cut``, a local
+    header that is not there as a whole is its own last one."""
     if data[TAR_MAGIC_OFFSET : TAR_MAGIC_OFFSET + len(TAR_MAGIC)] == TAR_MAGIC:
         return "a tar archive"
     if looks_like_pickle(data):
         return "a pickle"
-    if END_SIGNATURE in data or _has_local_header(data):
+    if END_SIGNATURE in data or (_has_local_header(data) if cut else LOCAL_HEADER_SIGNATURE in data):
         return ZIP
     return None
 
 
 def _has_local_header(data: bytes) -> bool:
-    """Whether a local header is there as a whole. What is cut within one is the end of this archive, not another one."""
+    """Whether a local header is there as a whole."""
     at = data.find(LOCAL_HEADER_SIGNATURE)
     while at >= 0:
         if at + LOCAL_HEADER.size <= len(data):
@@ -106,9 +107,10 @@ def probe_archive(
 
 
 def _look(document: TorchDocument, probe: Probe, span: Span) -> None:
-    what = other_reading(probe.source.read_at(span.offset, min(span.length, LOOKED_AT)))
+    cut = probe.zip is not None and probe.zip.directory is None
+    what = other_reading(probe.source.read_at(span.offset, min(span.length, LOOKED_AT)), cut=cut)
     if what is None and span.length > LOOKED_AT:
-        what = other_reading(probe.source.read_at(span.end - LOOKED_AT, LOOKED_AT))
+        what = other_reading(probe.source.read_at(span.end - LOOKED_AT, LOOKED_AT), cut=cut)
     if what is not None:
         document.foreign_reading.append((what, span))
     if what == ZIP and document.zip is None:
