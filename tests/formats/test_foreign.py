@@ -10,6 +10,7 @@ import io
 import json
 import lzma
 import random
+import struct
 import tarfile
 import zipfile
 from struct import pack
@@ -829,3 +830,44 @@ def test_arbitrary_bytes(start: bytes, data: bytes, name: str | None) -> None:
 def test_arbitrary_texts(text: str, start: str) -> None:
     facts = identify((start + text).encode(), "x.pth")
     assert facts.note.isprintable()
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        b"- md5: 33333333333333333333333333333333\n  path: a b.pt\n",
+        b"- path: \"a b.pt\"\n  md5: '33333333333333333333333333333333'\n",
+    ],
+)
+def test_a_dvc_file_names_its_output_and_not_itself(output: bytes) -> None:
+    head = b"md5: 11111111111111111111111111111111\ndeps:\n- path: data.csv\n  md5: 22222222222222222222222222222222\nouts:\n"
+    found = identify(head + output)
+    assert (found.name, found.details) == ("DVC pointer", {"md5": "3" * 32, "path": "a b.pt"})
+
+
+TITLES = {
+    "gb2312": "\u767e\u5ea6",
+    "shift_jis": "\u30a8\u30e9\u30fc",
+    "windows-1251": "\u041e\u0448\u0438",
+    "euc-kr": "\uc624\ub958",
+}
+
+
+@pytest.mark.parametrize("charset", TITLES)
+def test_titles_are_read_as_the_page_says(charset: str) -> None:
+    page = f'<html><head><meta charset="{charset}"><title>{TITLES[charset]}</title></head></html>'
+    assert TITLES[charset] in identify(page.encode(charset)).note
+
+
+def test_odds_and_ends_of_texts() -> None:
+    packed = base64.b64encode(b"PK\x03\x04" + bytes(range(256)) * 4)
+    assert "Base64" in identify(packed).note
+    assert identify(b"<html><title>404</title></html>\0\0").kind == "html"
+    assert "git annex get" in identify(b"..\\.git\\annex\\objects\\aa\\bb\\SHA256E-s12--" + b"4d" * 32 + b".pt\r\n").note
+    assert "no such thing" in identify(b'[{"error": "no such thing"}]').note
+    assert identify(bytes(32769) + b"CD001" + bytes(9)).name == "ISO 9660 disk image"
+    split = identify(
+        b"PK\x07\x08" + struct.pack("<4sHHHHHIIIHH", b"PK\x03\x04", 20, 0, 0, 0, 0, 0, 3, 3, 5, 0) + b"a.bin" + b"abc"
+    )
+    assert (split.kind, split.name) == ("zip", "first part of a split ZIP archive")
+    assert "a.bin" in split.note

@@ -14,6 +14,7 @@ from fdd.formats.foreign.facts import ForeignFacts, InnerMember, Subject
 
 Identify = Callable[[Subject], ForeignFacts]
 
+SPLIT_MARK = b"PK\x07\x08"
 _MOST_MEMBERS = 200
 _MOST_MEMBERS_TOLD = 32
 """Members whose first bytes are looked at; the others are only listed."""
@@ -24,6 +25,8 @@ def recognise_container(subject: Subject, identify: Identify) -> ForeignFacts | 
     head = subject.head
     if head.startswith(LOCAL_HEADER_SIGNATURE):
         return _zip(subject)
+    if head.startswith(SPLIT_MARK + LOCAL_HEADER_SIGNATURE):
+        return _first_of_split(subject)
     if looks_like_tar(head):
         return _tar(subject, identify)
     return None
@@ -54,6 +57,18 @@ def _zip(subject: Subject) -> ForeignFacts:
     facts.inner = members[:_MOST_MEMBERS]
     for member in facts.inner:
         member.kind = "numpy" if kind == "npz" else None
+    return facts
+
+
+def _first_of_split(subject: Subject) -> ForeignFacts:
+    """The first part of a ZIP that was split on purpose (APPNOTE 8.5.3)."""
+    facts = _zip(subject)
+    facts.kind, facts.name = "zip", "first part of a split ZIP archive"
+    facts.basis = [Basis("mark of a split ZIP", 0, len(SPLIT_MARK))]
+    facts.note = (
+        f"The first part of a split ZIP archive with {listing(facts.inner)}; join all parts in order and unpack the whole."
+    )
+    facts.may_hold_code = True
     return facts
 
 

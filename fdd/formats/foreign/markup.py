@@ -44,7 +44,18 @@ _PAGE_HINTS = tuple(
 _HINT_CHARACTERS = 1 << 14
 _LATE_CHARACTERS = 1 << 12
 _MOST_ANSWER_KEYS = 8
-_MESSAGE_KEYS = ("error_description", "message", "error", "detail", "title", "msg", "reason", "error_message", "errors")
+_MESSAGE_KEYS = (
+    "error_description",
+    "error_summary",
+    "message",
+    "error",
+    "detail",
+    "title",
+    "msg",
+    "reason",
+    "error_message",
+    "errors",
+)
 
 
 def recognise_markup(subject: Subject, decoded: DecodedText) -> ForeignFacts | None:
@@ -174,6 +185,8 @@ def _broken_json(facts: ForeignFacts, decoded: DecodedText, start: str, error: E
 
 
 def _describe_json(facts: ForeignFacts, value: Any) -> None:
+    if isinstance(value, list) and value and isinstance(value[0], dict) and _message(value[0]) is not None:
+        value = value[0]  # some servers answer with a list of errors
     if not isinstance(value, dict):
         what = f"a list of {counted(len(value), 'item')}" if isinstance(value, list) else f"a text: {quote(str(value))}"
         facts.note = f"A JSON document, {what}; not a model."

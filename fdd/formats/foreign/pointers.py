@@ -55,12 +55,20 @@ def _git_lfs(subject: Subject, decoded: DecodedText) -> ForeignFacts | None:
     return facts
 
 
+_DVC_PATH = re.compile(r"^\s*-?\s*path: *(\S.*)$", re.MULTILINE)
+_DVC_SUM = re.compile(r"""^\s*-?\s*(?:md5|etag|checksum): *["']?([0-9a-f]{32}[^\s"']*)["']?\s*$""", re.MULTILINE)
+
+
 def _other(subject: Subject, decoded: DecodedText) -> ForeignFacts | None:
     text = decoded.text.strip()
-    annex = _ANNEX_KEY.match(text.rsplit("/", 1)[-1]) if "annex/objects/" in text else None
-    dvc_path = re.search(r"^\s*-?\s*path: *(\S.*)$", text, re.MULTILINE)
-    dvc = re.search(r"^\s*-?\s*(?:md5|etag|checksum): *([0-9a-f]{32}\S*)\s*$", text, re.MULTILINE)
-    if annex and "\n" not in text:
+    first = text.split("\n", 1)[0].strip().replace("\\", "/")
+    annex = _ANNEX_KEY.match(first.rsplit("/", 1)[-1]) if "annex/objects/" in first else None
+    # What a .dvc file says in front of its outputs is of itself, or of what was imported.
+    outputs = re.search(r"^outs:[ \t]*$", text, re.MULTILINE)
+    where = outputs.end() if outputs is not None else len(text)
+    dvc_path = _DVC_PATH.search(text, where)
+    dvc = _DVC_SUM.search(text, where)
+    if annex:
         size = f" of {annex[2]} bytes" if annex[2] else ""
         name = "git-annex pointer"
         note = f"the real file{size} has the key {annex[1]} {printable(annex[3])}; get it with `git annex get`"
@@ -68,8 +76,8 @@ def _other(subject: Subject, decoded: DecodedText) -> ForeignFacts | None:
     elif text.startswith("# xet version"):
         name, note = "Xet pointer", "get the real file from the hosting site"
         details = {"text": printable(text)}
-    elif dvc and dvc_path and "outs:" in text:
-        details = {"md5": dvc[1], "path": printable(dvc_path[1].strip())}
+    elif dvc and dvc_path:
+        details = {"md5": dvc[1], "path": printable(dvc_path[1].strip().strip("\"'"))}
         name, note = "DVC pointer", f"the real file {details['path']} has MD5 {dvc[1]}; get it with `dvc pull`"
     else:
         return None

@@ -54,6 +54,29 @@ OTHERS: tuple[tuple[int, bytes, str, str | None], ...] = (
     (0, b"\x1f\x9d", "data compressed by Unix compress", None),
     (0, b"MSCF\x00\x00\x00\x00", "Microsoft cabinet", "application/vnd.ms-cab-compressed"),
     (0, b"!<arch>\n", "ar archive or static library", None),
+    (32769, b"CD001", "ISO 9660 disk image", "application/x-iso9660-image"),
+    (0, b"070701", "cpio archive", "application/x-cpio"),
+    (0, b"070702", "cpio archive", "application/x-cpio"),
+    (0, b"070707", "cpio archive", "application/x-cpio"),
+    (0, b"xar!", "xar archive", "application/x-xar"),
+    (0, b"\xed\xab\xee\xdb", "RPM package", "application/x-rpm"),
+    (0, b"\x02\x21\x4c\x18", "LZ4 data (old frame)", None),
+    (0, b"\x89LZO\x00\r\n\x1a\n", "lzop-compressed data", "application/x-lzop"),
+    (0, b"LRZI", "lrzip-compressed data", "application/x-lrzip"),
+    (0, b"\xca\xfe\xba\xbe", "Java class or Mach-O program for several processors", None),
+    (0, b"\x00asm", "WebAssembly module", "application/wasm"),
+    (0, b"II*\x00", "TIFF image", "image/tiff"),
+    (0, b"MM\x00*", "TIFF image", "image/tiff"),
+    (0, b"\x1a\x45\xdf\xa3", "Matroska or WebM video", "video/x-matroska"),
+    (0, b"CDF\x01", "NetCDF file (classic)", "application/x-netcdf"),
+    (0, b"CDF\x02", "NetCDF file (classic)", "application/x-netcdf"),
+    (0, b"CDF\x05", "NetCDF file (classic)", "application/x-netcdf"),
+    (0, b"\x0e\x03\x13\x01", "HDF4 file", "application/x-hdf"),
+    (128, b"DICM", "DICOM image", "application/dicom"),
+    (344, b"n+1\x00", "NIfTI image", None),
+    (0, b"FEA1", "Feather file (version 1)", None),
+    (0, b"Obj\x01", "Apache Avro file", "application/avro"),
+    (0, b"ORC", "Apache ORC file", None),
     (0, b"RIFF", "RIFF file (audio, video or WebP)", None),
     (4, b"ftyp", "MP4 or QuickTime file", "video/mp4"),
     (0, b"ID3", "MP3 audio", "audio/mpeg"),
@@ -177,7 +200,10 @@ def recognise_other(subject: Subject) -> ForeignFacts | None:
     """A format that the contract has no kind for, but that has a well-known signature: kind `unknown`, with its name."""
     for offset, magic, name, mime in OTHERS:
         if subject.head.startswith(magic, offset):
-            note = f"Not a PyTorch file: its first bytes {quote_bytes(magic)} are those of this format: {name}."
+            where = f"bytes at {offset}," if offset else "first bytes"
+            note = (
+                f"Not a PyTorch file: its {where} {quote_bytes(magic)}{',' if offset else ''} are those of this format: {name}."
+            )
             return ForeignFacts("unknown", name, note, [Basis(f"signature of {name}", offset, len(magic))], mime=mime)
     return None
 

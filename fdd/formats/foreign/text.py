@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import re
 from dataclasses import dataclass
 
@@ -28,9 +29,13 @@ _MODEL_SUFFIXES = tuple(
 )
 _ERROR_WORDS = re.compile(
     r"\b(?:not found|denied|forbidden|unauthori[sz]ed|error|gateway|expired|restricted|rate.?limit|too many requests|timed? ?out"
-    r"|unavailable|no such|quota|must be authenticated|log ?in|invalid|failed|does not exist|moved permanently|4\d\d|5\d\d)\b",
+    r"|unavailable|no ?such|quota|must be authenticated|log ?in|invalid|failed|does not exist|moved permanently|bad request"
+    r"|no healthy upstream|too large|virus|missing|exceeded|no longer|temporarily|4\d\d|5\d\d)\b",
     re.IGNORECASE,
 )
+_CHARSET = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?([A-Za-z0-9._-]{2,30})""", re.IGNORECASE)
+_DECLARED_WITHIN = 2048
+"""Bytes in which a page states its encoding; browsers look at 1024."""
 _LONGEST_PATH = 4096
 _LONG_TEXT = 2048
 """Characters above which a text is no single error message."""
@@ -59,14 +64,18 @@ def decode(subject: Subject) -> DecodedText | None:
     Control characters make it no text, NUL above all; so does a binary tail.
     """
     head, whole = subject.head, subject.size <= len(subject.head) and not subject.partial
+    if whole and b"\0" not in (text_alone := head.rstrip(b"\0")) and len(text_alone) > 1:
+        head = text_alone  # programs in C write the end mark of their texts, too
     marked = next(((mark, encoding) for mark, encoding in _BOMS if head.startswith(mark)), (b"", ""))
     encoding = marked[1] or _unmarked_utf16(head) or "utf-8"
     text = _decode(head[len(marked[0]) :], encoding, whole)
     if text is None and encoding == "utf-8":
+        encoding, text = _declared(head, whole)
+    if text is None and encoding == "utf-8":
         encoding, text = "windows-1252", _decode_8bit(head)
     if text is None or _CONTROL.search(text):
         return None
-    bytewise = encoding in ("utf-8", "windows-1252")
+    bytewise = not encoding.startswith(("utf-16", "utf-32"))
     later = (subject.size // 2, subject.size - _TAIL_BYTES) if bytewise and not whole and not subject.partial else ()
     if any(_CONTROL_BYTES.search(subject.source.read_at(place, _TAIL_BYTES)) for place in later):
         return None
@@ -78,6 +87,19 @@ def _decode(data: bytes, encoding: str, final: bool) -> str | None:
         return codecs.getincrementaldecoder(encoding)().decode(data, final)
     except UnicodeDecodeError:
         return None
+
+
+def _declared(head: bytes, whole: bool) -> tuple[str, str | None]:
+    """Text in the encoding that a page says it has."""
+    match = _CHARSET.search(head[:_DECLARED_WITHIN])
+    if match is not None:
+        name = match[1].decode("ascii").lower()
+        with contextlib.suppress(LookupError, ValueError):
+            b"".decode(name)  # refuses what is no encoding of text
+            text = _decode(head, name, whole)
+            if text is not None:
+                return name, text
+    return "utf-8", None
 
 
 def _unmarked_utf16(head: bytes) -> str | None:
@@ -99,7 +121,8 @@ def _decode_8bit(head: bytes) -> str | None:
 
 def recognise_plain_text(subject: Subject, decoded: DecodedText) -> ForeignFacts:
     """The last resort for a text: say what it says. Path files and pointers to other files are looked for first."""
-    found = _path_file(subject, decoded) or _names_file(decoded)
+    # A file in Base64 on one line would pass for a path with many folders.
+    found = _path_file(subject, decoded) or (None if _packed(decoded.text) is not None else _names_file(decoded))
     if found is None:
         found = _facts("text", "plain text", "", decoded)
         _describe(found, decoded)
