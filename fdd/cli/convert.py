@@ -10,7 +10,7 @@ from typing import Any
 
 from fdd.cli.exits import Exit
 from fdd.cli.options import add_form_options, new_parser
-from fdd.cli.output import STDIN, output_stream
+from fdd.cli.output import STDIN, check_not_read, output_stream
 from fdd.core.errors import SourceError, UsageError
 from fdd.core.report import Report
 from fdd.report import WRITERS, Style, Summary, new_writer
@@ -28,6 +28,7 @@ def run(argv: Sequence[str]) -> Exit:
     parser.add_argument("--brief", action="store_true", help="leave out long lists (records, tensors)")
     add_form_options(parser)
     arguments = parser.parse_args(argv)
+    check_not_read(arguments.output, arguments.reports)
     stored = Stored(arguments.reports)
     style = Style(stored.command, stored.single, arguments.verbose, arguments.brief, options=vars(arguments))
     summary = Summary()

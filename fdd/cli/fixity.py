@@ -78,13 +78,14 @@ def _create(arguments: argparse.Namespace) -> Exit:
     if arguments.output_dir is not None:
         make_folder(arguments.output_dir)
     step = partial(_record, _Wanted(algorithms, created, arguments.name, arguments.content, arguments.replace))
+    places = _places(found, arguments.output_dir, arguments.output)
     code, count = Exit.GOOD, 0
-    for path, manifest, problem, wrong in in_order(step, _places(found, arguments.output_dir), jobs_for(arguments), lost=_lost):
+    for path, manifest, problem, wrong in in_order(step, places, jobs_for(arguments), lost=_lost):
         count += 1
         if problem is not None:
             print(f"fdd fixity create: {printable(path, 4096)}: {printable(problem, 2000)}", file=sys.stderr)
             code = max(code, wrong)
-        elif arguments.output_dir is None:
+        elif arguments.output_dir is None and manifest:
             with output_stream(arguments.output) as stream:
                 stream.write(manifest)
     if not count:
@@ -108,20 +109,22 @@ def _moment(text: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """One file to record: its path in the collection, and where the manifest goes (None: handed back)."""
+    """One file to record: its path in the collection, where the manifest goes (``target``; None: handed back), and where one
+    may be already that must not be lost."""
 
     entry: Entry
     relative: str
     target: str | None
+    there: str | None
 
 
-def _places(found: Iterator[Entry], folder: str | None) -> Iterator[_Place]:
+def _places(found: Iterator[Entry], folder: str | None, output: str | None) -> Iterator[_Place]:
     names = FileNames()
     for entry in found:
         if entry.skipped is None:
             relative = relative_path(entry)
             target = os.path.join(folder, names.new(relative) + MANIFEST_SUFFIX) if folder is not None else None
-            yield _Place(entry, relative, target)
+            yield _Place(entry, relative, target, target if target is not None else output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +144,14 @@ def _record(wanted: _Wanted, place: _Place) -> tuple[str, str, str | None, Exit]
     if place.entry.problem is not None:
         return path, "", place.entry.problem, Exit.UNDECIDED
     try:
-        text = _manifest(wanted, place).to_json()
+        manifest = _manifest(wanted, place)
+        kept = _kept(place.there, manifest) if place.there is not None and not wanted.replace else None
+        if kept is not None:
+            return path, "", *kept
         if place.target is None:
-            return path, text, None, Exit.GOOD
-        if not wanted.replace and _says_otherwise(place.target, text):
-            problem = f"{place.target} says otherwise: `fdd fixity verify` tells what changed, --replace records anew"
-            return path, "", problem, Exit.BAD
+            return path, manifest.to_json(), None, Exit.GOOD
         with whole_file(place.target) as stream:
-            stream.write(text)
+            stream.write(manifest.to_json())
     except SourceError as error:
         return path, "", str(error), Exit.UNDECIDED
     except Exception as error:  # noqa: BLE001  (a fault of fdd: told for this file, the others go on)
@@ -160,18 +163,21 @@ def _lost(place: _Place) -> tuple[str, str, str | None, Exit]:
     return place.entry.path, "", LOST, Exit.UNDECIDED
 
 
-def _says_otherwise(target: str, text: str) -> bool:
-    """Whether there is a manifest with another digest: recording again would make damage what ought to be."""
+def _kept(target: str, manifest: Manifest) -> tuple[str, Exit] | None:
+    """Why what is at the target stays, and how bad that is: recording again would make damage what ought to be, and must
+    not forget what was recorded. None where nothing is lost."""
+    if not os.path.exists(target) or not os.path.isfile(target):
+        return None
     try:
-        with open(target, encoding="utf-8") as stream:
-            there = Manifest.from_json(stream.read())
-    except FileNotFoundError:
-        return False
-    except (OSError, ValueError, UsageError):
-        return True
-    now_there = Manifest.from_json(text)
-    common = there.digests.keys() & now_there.digests.keys()
-    return not common or any(there.digests[name] != now_there.digests[name] for name in common)
+        there = load_manifest(target)
+    except SourceError:
+        return f"{target} is no manifest of this file: --replace writes over it", Exit.BAD
+    common = there.digests.keys() & manifest.digests.keys()
+    if any(there.digests[name] != manifest.digests[name] for name in common) or there.size != manifest.size:
+        return f"{target} says otherwise: `fdd fixity verify` tells what changed, --replace records anew", Exit.BAD
+    if there.digests.keys() - manifest.digests.keys() or (there.content_digest is not None and manifest.content_digest is None):
+        return f"{target} holds more than would be recorded now: it is kept; --replace records anew", Exit.GOOD
+    return None
 
 
 def _manifest(wanted: _Wanted, place: _Place) -> Manifest:
@@ -190,7 +196,15 @@ def _manifest(wanted: _Wanted, place: _Place) -> Manifest:
 
 
 def _export(arguments: argparse.Namespace) -> Exit:
-    paths = [entry.path for entry in expand(arguments.manifests) if entry.root is None or entry.path.endswith(MANIFEST_SUFFIX)]
+    found = [
+        entry
+        for entry in expand(arguments.manifests)
+        if entry.root is None or entry.path.endswith(MANIFEST_SUFFIX) or entry.problem
+    ]
+    problem = next((entry for entry in found if entry.problem is not None), None)
+    if problem is not None:
+        raise SourceError(f"{problem.path}: {problem.problem}")
+    paths = [entry.path for entry in found]
     if not paths:
         raise UsageError("no manifest there")
     check_not_read(arguments.output, paths)

@@ -21,7 +21,7 @@ from fdd.core.paths import expand, safe_path
 from fdd.core.payload import read_payload
 from fdd.core.source import FileSource
 from fdd.core.text import json_text, printable
-from fdd.fixity.lists import ListedFile, place_of, read_list, verify_listed
+from fdd.fixity.lists import ListedFile, is_bag_manifest, place_of, read_list, verify_listed
 from fdd.fixity.manifest import Manifest
 from fdd.fixity.result import RESULT_VERSION, Fixity, FixityResult
 from fdd.fixity.verify import verify
@@ -44,9 +44,10 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
 
 def run_verify(arguments: argparse.Namespace) -> Exit:
     """Check everything that is on record, in the order of the records."""
-    check_not_read(arguments.output, [arguments.manifest, *([arguments.root] if arguments.root is not None else [])])
     root = _folder(arguments) if arguments.complete else None
     tasks = list(_tasks(arguments.manifest, arguments.root))
+    bases = {task.root for task in tasks if task.root is not None}
+    check_not_read(arguments.output, [arguments.manifest, *bases])
     if not tasks and root is None:
         print("fdd fixity verify: nothing to do: no manifest there", file=sys.stderr)
         return Exit.UNDECIDED
@@ -60,11 +61,17 @@ def run_verify(arguments: argparse.Namespace) -> Exit:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One file to verify: by a manifest file or by a line of a list."""
+    """One file to verify: by a manifest file or by a line of a list. ``problem``: why the manifest cannot be read."""
 
     manifest_path: str | None
     listed: ListedFile | None
     root: str | None
+    problem: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What the file is called as long as its manifest is not read."""
+        return safe_path(self.manifest_path or (self.listed.path if self.listed is not None else ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +105,8 @@ def load_manifest(path: str) -> Manifest:
 def _tasks(manifest: str, root: str | None) -> Iterator[_Task]:
     if os.path.isdir(manifest):
         for entry in expand([manifest]):
-            if entry.path.endswith(MANIFEST_SUFFIX):
-                yield _Task(entry.path, None, root)
+            if entry.path.endswith(MANIFEST_SUFFIX) or entry.problem is not None:
+                yield _Task(entry.path, None, root, entry.problem)
         return
     if not os.path.exists(manifest):
         raise SourceError(f"{manifest}: No such file or directory")
@@ -123,11 +130,13 @@ def _folder_of_list(manifest: str, listed: list[ListedFile]) -> str:
 
 
 def _verify_one(task: _Task) -> _Checked:
-    name = task.manifest_path or (task.listed.path if task.listed is not None else "")
+    name = task.name
     recorded: Manifest | ListedFile | None = task.listed
     place: str | None = None
     moment = now()
     try:
+        if task.problem is not None:
+            raise SourceError(task.problem)
         if task.listed is not None:
             place = place_of(task.listed, task.root or "")
             result = verify_listed(task.listed, task.root or "")
@@ -138,16 +147,22 @@ def _verify_one(task: _Task) -> _Checked:
             place = _place(manifest, task)
             result = verify(manifest, place)
     except (SourceError, UsageError) as error:
-        return _Checked(FixityResult.unreadable(safe_path(name), str(error)), Exit.UNDECIDED, recorded, place, moment)
+        return _Checked(FixityResult.unreadable(name, safe_path(str(error))), Exit.UNDECIDED, recorded, place, moment)
     except Exception as error:  # noqa: BLE001  (a fault of fdd: told for this file, the others go on)
         text = internal_error_text(error)
-        return _Checked(FixityResult.unreadable(safe_path(name), text), Exit.INTERNAL, recorded, place, moment)
+        return _Checked(FixityResult.unreadable(name, safe_path(text)), Exit.INTERNAL, recorded, place, moment)
     return _Checked(result, Exit.GOOD if result.intact else Exit.BAD, recorded, place, moment)
 
 
 def _lost(task: _Task) -> _Checked:
-    name = task.manifest_path or (task.listed.path if task.listed is not None else "")
-    return _Checked(FixityResult.unreadable(safe_path(name), LOST), Exit.UNDECIDED, task.listed, None, now())
+    """For a file at which its process was ended: where it is has to be known, so that it is not taken for another."""
+    place = place_of(task.listed, task.root or "") if task.listed is not None else None
+    recorded: Manifest | ListedFile | None = task.listed
+    with contextlib.suppress(SourceError):
+        if task.manifest_path is not None:
+            recorded = manifest = load_manifest(task.manifest_path)
+            place = _place(manifest, task)
+    return _Checked(FixityResult.unreadable(task.name, LOST), Exit.UNDECIDED, recorded, place, now())
 
 
 def _place(manifest: Manifest, task: _Task) -> str:
@@ -163,7 +178,7 @@ def _folder(arguments: argparse.Namespace) -> str:
     """The folder that has to be on record as a whole. Raises UsageError where none is given."""
     root: str | None = arguments.root
     if root is None and os.path.isfile(arguments.manifest) and not arguments.manifest.endswith(".json"):
-        root = os.path.dirname(arguments.manifest) or "."
+        root = _folder_of_list(arguments.manifest, read_list(arguments.manifest))
     if root is None or not os.path.isdir(root):
         raise UsageError("--complete needs ROOT, the folder that the records are of")
     return root
@@ -176,49 +191,60 @@ def _with_unrecorded(checks: Iterator[_Checked], root: str, manifest: str) -> It
     on record, as elsewhere. A file that holds what is on record of a missing one says so: it was renamed.
     """
     seen: set[str] = set()
-    missing: dict[int, list[_Checked]] = {}
+    missing = _Missing()
     for check in checks:
         if check.place is not None:
-            seen.add(os.path.normpath(check.place))
-        if check.result.verdict is Fixity.MISSING and check.result.expected_size is not None:
-            missing.setdefault(check.result.expected_size, []).append(check)
+            seen.add(_comparable(check.place))
+        if check.result.verdict is Fixity.MISSING and check.recorded is not None:
+            missing.add(check.result, dict(check.recorded.digests))
         yield check
-    is_bag = os.path.basename(manifest).startswith("manifest-") and os.path.isdir(os.path.join(root, _BAG_PAYLOAD))
-    for entry in expand([os.path.join(root, _BAG_PAYLOAD) if is_bag else root]):
+    for entry in expand([os.path.join(root, _BAG_PAYLOAD) if is_bag_manifest(manifest) else root]):
         relative = safe_path(os.path.relpath(entry.path, root)).replace(os.sep, "/")
         if entry.problem is not None:
             result = FixityResult.unreadable(relative, entry.problem)
             yield _Checked(result, Exit.UNDECIDED, None, entry.path, now())
         elif entry.skipped is None and not _is_recorded(entry.path, seen, manifest):
-            result = FixityResult.unrecorded(relative, _former_name(entry.path, missing))
+            result = FixityResult.unrecorded(relative, missing.name_of(entry.path))
             yield _Checked(result, Exit.BAD, None, entry.path, now())
 
 
-def _former_name(path: str, missing: dict[int, list[_Checked]]) -> str | None:
-    """The name on record of the missing file that this one holds the bytes of; each is given once."""
-    with contextlib.suppress(OSError):
-        candidates = missing.get(os.path.getsize(path), [])
-        for check in candidates:
-            assert check.recorded is not None
-            if _holds(path, dict(check.recorded.digests)):
-                candidates.remove(check)
-                return check.result.name
-    return None
-
-
-def _holds(path: str, digests: dict[str, str]) -> bool:
-    try:
-        with FileSource(path) as source:
-            return read_payload(source, (), tuple(digests)) == digests
-    except SourceError:
-        return False
+def _comparable(path: str) -> str:
+    return os.path.normcase(os.path.abspath(path))
 
 
 def _is_recorded(path: str, seen: set[str], manifest: str) -> bool:
     """Whether a file was checked, or is itself the record."""
-    if os.path.normpath(path) in seen or path.endswith(MANIFEST_SUFFIX):
+    if _comparable(path) in seen or path.endswith(MANIFEST_SUFFIX):
         return True
     return os.path.realpath(path) == os.path.realpath(manifest)
+
+
+class _Missing:
+    """What is on record of missing files, to be found again under other names."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[tuple[str, str], ...], list[str]] = {}
+        self._sizes: dict[tuple[str, ...], set[int | None]] = {}
+        """By algorithms of the digests: the sizes of missing files, None where a list has none."""
+
+    def add(self, result: FixityResult, digests: dict[str, str]) -> None:
+        """A file that is not where it should be."""
+        key = tuple(sorted(digests.items()))
+        self._names.setdefault(key, []).append(result.name)
+        self._sizes.setdefault(tuple(name for name, _ in key), set()).add(result.expected_size)
+
+    def name_of(self, path: str) -> str | None:
+        """The name on record of a file that holds these bytes; each is given once."""
+        with contextlib.suppress(OSError, SourceError):
+            size = os.path.getsize(path)
+            for algorithms, sizes in self._sizes.items():
+                if not sizes & {size, None}:
+                    continue
+                with FileSource(path) as source:
+                    found = self._names.get(tuple(sorted(read_payload(source, (), algorithms).items())))
+                if found:
+                    return found.pop(0)
+        return None
 
 
 def _write_premis(stream: TextIO, checks: Iterable[_Checked], arguments: argparse.Namespace) -> Exit:

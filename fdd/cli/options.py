@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO
 
 from fdd.cli.exits import FAIL_ON
-from fdd.cli.output import STDIN, TEMPORARY_PREFIX, TEMPORARY_SUFFIX, check_not_read
+from fdd.cli.output import STDIN, TEMPORARY_PREFIX, TEMPORARY_SUFFIX, check_not_read, is_own_output
 from fdd.core.errors import SourceError, UsageError
 from fdd.core.paths import Entry, common_folder, expand
 from fdd.report import WRITERS
@@ -147,7 +147,7 @@ def entries(arguments: argparse.Namespace, suffix: str) -> Iterator[Entry]:
         raise UsageError("--name is the name of one file: give one PATH")
     listed = _paths_from(arguments.files_from, null=arguments.null) if arguments.files_from is not None else []
     paths = [*arguments.paths, *listed]
-    check_not_read(arguments.output, paths)
+    check_not_read(arguments.output, [*paths, *([arguments.files_from] if arguments.files_from is not None else [])])
     base = common_folder([path for path in paths if path != STDIN])
     found = expand(paths, follow_links=arguments.follow_links)
     return _without_output((replace(entry, base=base) for entry in found) if base is not None else found, arguments, suffix)
@@ -186,7 +186,7 @@ def _output_test(arguments: argparse.Namespace, suffix: str) -> Callable[[str], 
         if file is None and folder is None:
             return False
         absolute = os.path.abspath(path)
-        return absolute == file or (name.endswith(suffix) and os.path.dirname(absolute) == folder)
+        return absolute == file or (name.endswith(suffix) and os.path.dirname(absolute) == folder and is_own_output(path))
 
     return is_output
 

@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import io
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator
@@ -42,7 +43,7 @@ def whole_file(path: str, errors: str = "strict") -> Iterator[TextIO]:
     if before is not None and not stat.S_ISREG(before.st_mode):
         with _writing(path):
             direct = open(path, "w", encoding="utf-8", errors=errors, newline="\n")  # noqa: SIM115  (closed below)
-        with _writing(path, (OSError,)), direct as stream:
+        with _filling(path), direct as stream:
             yield stream
         return
     import tempfile  # costs more than a small file, and most runs write to standard output
@@ -52,7 +53,7 @@ def whole_file(path: str, errors: str = "strict") -> Iterator[TextIO]:
         descriptor, temporary = tempfile.mkstemp(TEMPORARY_SUFFIX, TEMPORARY_PREFIX, os.path.dirname(target))
     try:
         # A disk may become full at any time, and tells it late.
-        with _writing(path, (OSError,)), os.fdopen(descriptor, "w", encoding="utf-8", errors=errors, newline="\n") as stream:
+        with _filling(path), os.fdopen(descriptor, "w", encoding="utf-8", errors=errors, newline="\n") as stream:
             yield stream
             with _writing(path):
                 stream.flush()
@@ -67,11 +68,22 @@ def whole_file(path: str, errors: str = "strict") -> Iterator[TextIO]:
 
 
 @contextlib.contextmanager
-def _writing(path: str, causes: tuple[type[Exception], ...] = (OSError, ValueError)) -> Iterator[None]:
+def _filling(path: str) -> Iterator[None]:
+    """Name the file whose disk is full; faults that name a file are of others, which were opened meanwhile."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise SourceError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def _writing(path: str) -> Iterator[None]:
     """Name the file that could not be written."""
     try:
         yield
-    except causes as error:
+    except (OSError, ValueError) as error:
         raise SourceError(f"{path}: cannot be written: {getattr(error, 'strerror', None) or error}") from error
 
 
@@ -97,21 +109,51 @@ def output_stream(path: str | None, errors: str | None = None) -> Iterator[TextI
 def check_not_read(path: str | None, inputs: Iterable[str]) -> None:
     """Make sure that output does not take the place of what is read, or of any model. Raises :class:`UsageError`.
 
-    ``inputs`` are the paths as given. What lies in folders among them is too much to hold against; there, and anywhere else,
-    a file that fdd knows the format of is not overwritten.
+    ``inputs`` are the paths as given. In folders among them, and where a model lies, only what fdd wrote is written over.
     """
     if path is None or not os.path.isfile(path):
         return
+    in_folder = False
     for given in inputs:
         with contextlib.suppress(OSError, ValueError):
             if os.path.samefile(path, given):
                 raise UsageError(f"{path} is read: it cannot be written over in the same run")
+            in_folder = in_folder or (os.path.isdir(given) and is_below(path, given))
+    if in_folder and not is_own_output(path):
+        raise UsageError(f"{path} lies in a folder that is read, and is no report of fdd: it is not written over")
     from fdd import api
 
     with contextlib.suppress(SourceError):
         found = api.identify(path)
-        if found.format is not None:
+        if found.kind not in _NO_MODELS:
             raise UsageError(f"{path} is there and is no report but a file of kind {found.kind}: it is not written over")
+
+
+_NO_MODELS = frozenset({"text", "json", "xml", "html", "empty", "zeros", "unknown", "python-path"})
+_OWN_OUTPUT = re.compile(
+    r'\s*\{\s*"(?:report_version|reports|sets?|summary|manifest_version|results?|result_version|comparison_version|path|fixity'
+    r'|resources)"'
+    r"|<\?xml[^>]*>\s*<(?:\w+:)?(?:report|reports|premis|mets|fits)\b|path,|[0-9a-f]{64}  |%%%% HASHDEEP"
+    r"|(?:valid|well-formed|not-|structure-valid|undetermined|cannot be read|nothing|intact|damaged|truncated|extended|shifted"
+    r"|repackaged|replaced|missing|unreadable|unrecorded|same|different|[a-z0-9-]+  )"
+)
+"""How everything that fdd writes begins, form by form."""
+
+
+def is_own_output(path: str) -> bool:
+    """Whether a file begins as those do that fdd writes; an empty one may have been made for it."""
+    try:
+        with open(path, encoding="utf-8") as stream:
+            head = stream.read(1024)
+    except (OSError, UnicodeDecodeError):
+        return False
+    return not head or _OWN_OUTPUT.match(head) is not None
+
+
+def is_below(path: str, folder: str) -> bool:
+    """Whether a path lies in a folder, at whatever depth."""
+    inner, outer = (os.path.normcase(os.path.realpath(each)) for each in (path, folder))
+    return inner.startswith(os.path.join(outer, ""))
 
 
 def make_folder(path: str) -> None:
@@ -149,6 +191,8 @@ class FilePerReport:
     def write(self, report: Report, relative: str) -> str:
         """Write one report and return the path of its file."""
         path = os.path.join(self._folder, self._names.new(relative) + FILE_SUFFIX[self._form])
+        if os.path.isfile(path) and not is_own_output(path):
+            raise SourceError(f"{path}: is there and is no report of fdd: it is not written over")
         with whole_file(path) as stream:
             writer = new_writer(self._form, stream, self._style)
             summary = Summary()

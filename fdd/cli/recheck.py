@@ -10,7 +10,7 @@ from fdd.api import rejudged
 from fdd.cli.convert import Stored
 from fdd.cli.exits import Exit, exit_of
 from fdd.cli.options import add_demands, add_form_options, add_judgement, demands_of, new_parser
-from fdd.cli.output import output_stream
+from fdd.cli.output import check_not_read, output_stream
 from fdd.core.errors import UsageError
 from fdd.core.report import Report
 from fdd.core.text import printable
@@ -35,6 +35,7 @@ def run(argv: Sequence[str]) -> Exit:
     demands = demands_of(arguments)
     if not demands:
         raise UsageError("nothing to judge by: give --profile or --policy")
+    check_not_read(arguments.output, arguments.reports)
     stored = Stored(arguments.reports)
     style = Style("validate", stored.single, arguments.verbose, arguments.brief, options=vars(arguments))
     summary, code = Summary(), Exit.GOOD

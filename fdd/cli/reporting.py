@@ -18,6 +18,7 @@ from fdd.cli.interrupts import Interrupts
 from fdd.cli.options import entries, is_single, jobs_for, spooled_stdin
 from fdd.cli.output import STDIN, FilePerReport, output_stream, relative_path
 from fdd.cli.progress import Progress
+from fdd.core.errors import SourceError
 from fdd.core.parallel import LOST, in_order
 from fdd.core.paths import Entry, safe_path
 from fdd.core.report import Report
@@ -29,7 +30,9 @@ Step = Callable[[api.Source, "str | None"], Report]
 """Makes a report of a source and the file's own name."""
 CLAIMING_SUFFIXES = (".pt", ".pth", ".ptl", ".pt2", ".pte", ".ckpt", ".distcp", ".mar", ".th", ".pth.tar", ".torchscript")
 """Endings by which a name claims to be a PyTorch file."""
-CLAIMING_NAMES = re.compile(r"(pytorch_model|optimizer|scheduler|training_args|adapter_model)\b.*\.bin|.*\.safetensors")
+CLAIMING_NAMES = re.compile(
+    r"(?:.*_)?(?:pytorch_model|optimizer|scheduler|training_args|adapter_model)(?:[-_.].*)?\.bin|.*\.safetensors"
+)
 """Names that say so, or name another format that is judged, without such an ending."""
 
 
@@ -40,7 +43,7 @@ def run_reports(arguments: argparse.Namespace, command: str, step: Step) -> Exit
     run = _Run(arguments, command, step, entries(arguments, FILE_SUFFIX[arguments.format]))
     if arguments.output_dir is not None:
         folder = FilePerReport(arguments.output_dir, arguments.format, style)
-        run.each(lambda entry, report: folder.write(report, relative_path(entry)))
+        run.each(partial(_write_one, run, folder))
     else:
         with output_stream(arguments.output) as stream:
             _write_all(run, stream, style)
@@ -48,6 +51,15 @@ def run_reports(arguments: argparse.Namespace, command: str, step: Step) -> Exit
         print("fdd: nothing to do: no file in what was given", file=sys.stderr)
         run.code = max(run.code, Exit.UNDECIDED)
     return Exit.GOOD if run.code is Exit.BAD and arguments.exit_zero else run.code
+
+
+def _write_one(run: _Run, folder: FilePerReport, entry: Entry, report: Report) -> None:
+    """One report in a file of its own. Where that cannot be written the others still are."""
+    try:
+        folder.write(report, relative_path(entry))
+    except SourceError as error:
+        print(f"fdd: {printable(str(error), 4096)}", file=sys.stderr)
+        run.code = max(run.code, Exit.UNDECIDED)
 
 
 def _write_all(run: _Run, stream: TextIO, style: Style) -> None:

@@ -71,6 +71,7 @@ class _Pool:
         self._jobs = jobs
         self._lost = lost
         self._pool = _new_pool(jobs)
+        self._broken = False
 
     def submit(self, batch: list[Any]) -> None:
         """Put a batch at the end."""
@@ -102,34 +103,51 @@ class _Pool:
         try:
             return future.result()
         except BrokenExecutor:
+            self._broken = True
             if self._lost is None:
                 raise
         # One process is gone, and takes the pool with it: the batch is done again, an item at a time, by processes of its
         # own, so that the item that kills them is found; the others get a new pool.
-        waiting = [pair[1] for pair in self.pending]
+        waiting = list(self.pending)
         self.pending.clear()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._close()
         results = [self._alone(item) for item in batch]
         self._pool = _new_pool(self._jobs)
-        for other in waiting:
-            self.submit(other)
+        for pair in waiting:
+            if pair[0].done() and pair[0].exception() is None:
+                self.pending.append(pair)
+            else:
+                self.submit(pair[1])
         return results, 0.0
 
     def _alone(self, item: Any) -> Any:
         from concurrent.futures import BrokenExecutor
 
         assert self._lost is not None
-        with _new_pool(1) as pool:
-            try:
-                return pool.submit(_run_batch, self._step, [item]).result()[0][0]
-            except BrokenExecutor:
-                return self._lost(item)
+        self._pool = _new_pool(1)
+        try:
+            return self._pool.submit(_run_batch, self._step, [item]).result()[0][0]
+        except BrokenExecutor:
+            self._broken = True
+            return self._lost(item)
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        """Let the processes go. Those of a broken pool are killed: executors since Python 3.12 no longer tell them to end, and
+        one may have died with the lock of their queue."""
+        if self._broken:
+            for process in _processes_of(self._pool):
+                process.kill()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._broken = False
 
     def end(self) -> None:
         """Let the processes go; in the middle of work they are stopped."""
         if not self.finished:
-            _end_processes(self._pool)
-        self._pool.shutdown(wait=True, cancel_futures=True)
+            for process in _processes_of(self._pool):
+                process.terminate()
+        self._close()
 
 
 def _new_pool(jobs: int) -> ProcessPoolExecutor:
@@ -176,11 +194,10 @@ class _Process:
 _PROCESS = _Process()
 
 
-def _end_processes(pool: Any) -> None:
-    """Ask the processes of a pool to stop at once: what they are at is wanted by nobody, and may be gigabytes."""
+def _processes_of(pool: ProcessPoolExecutor) -> list[Any]:
+    """The processes of a pool, to be stopped at once: what they are at is wanted by nobody, and may be gigabytes."""
     # The pool has no public way before Python 3.14, and there only one that ends them in the middle of anything.
-    for process in list((getattr(pool, "_processes", None) or {}).values()):
-        process.terminate()
+    return list((getattr(pool, "_processes", None) or {}).values())
 
 
 def _prepare_process() -> None:

@@ -14,7 +14,7 @@ from fdd.core.paths import safe_path
 from fdd.core.payload import Part, read_payload
 from fdd.core.source import FileSource, open_source
 from fdd.core.span import Span
-from fdd.core.text import valid_text
+from fdd.core.text import percent_encode, valid_text
 from fdd.fixity.blocks import BlockTap, block_size
 from fdd.fixity.manifest import Blocks, Manifest, SegmentEntry, TensorEntry
 from fdd.formats.content import Content, ContentReader
@@ -63,19 +63,28 @@ def create(
     finally:
         if isinstance(opened, FileSource):
             opened.close()
+    encoded = any(safe_path(text) != text for text in (name, path or ""))
     return Manifest(
         generator=GENERATOR,
-        name=safe_path(name),
+        name=_written(name, encoded),
         size=opened.size,
         digests=whole,
         format=_format(identification) | ({"byte_order": held.byte_order} if held is not None else {}),
         segments=tuple(entries),
         tensors=_with_content(held) if held is not None else _entries(fmt.tensors(document)) if fmt is not None else (),
         content_digest=held.digest if held is not None and fmt is not None and fmt.has_all_tensors(document) else None,
-        path=safe_path(path) if path is not None else None,
-        percent_encoded=safe_path(path or name) != (path or name),
+        path=_written(path, encoded) if path is not None else None,
+        percent_encoded=encoded,
         created=created,
     )
+
+
+def _written(name: str, encoded: bool) -> str:
+    """A name as the manifest has it: all of its names are percent-encoded, or none is."""
+    try:
+        return percent_encode(os.fsencode(name)) if encoded else name
+    except UnicodeEncodeError:  # surrogates that no file system gives, only a caller
+        return percent_encode(name.encode("utf-8", "surrogatepass"))
 
 
 def whole_file(size: int) -> list[Segment]:

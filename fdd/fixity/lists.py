@@ -85,10 +85,9 @@ def _sums(path: str, lines: list[str]) -> Iterator[ListedFile]:
 
 def _algorithm_in_name(name: str) -> str | None:
     """The algorithm that the name of a list tells: by its ending before all, else by the last word that is one."""
-    words = _WORD.findall(name)
-    if words and "." in name and words[-1] in ("b2", "b3"):
-        return _ALIASES[words[-1]]
-    found = [match for word in words if (match := _OWN_WORDS.fullmatch(word)) is not None]
+    if name.endswith((".b2", ".b3")):
+        return _ALIASES[name[-2:]]
+    found = [match for word in _WORD.findall(name) if (match := _OWN_WORDS.fullmatch(word)) is not None]
     told = (found[-1][1] or found[-1][2]) if found else None
     return _ALIASES.get(told, told) if told is not None else None
 
@@ -136,6 +135,12 @@ def _hashdeep(path: str, lines: list[str]) -> Iterator[ListedFile]:
             row = dict(zip(columns, values, strict=True))
             digests = tuple(_digest(path, number, row[name], name) for name in columns if name in DIGITS)
             yield ListedFile(row["filename"], digests, int(row["size"]) if row.get("size", "").isdecimal() else None)
+
+
+def is_bag_manifest(path: str) -> bool:
+    """Whether a list is the manifest of a bag by its name (RFC 8493, 2.1.3): its lines are of the payload."""
+    match = _BAGIT_NAME.fullmatch(os.path.basename(path))
+    return match is not None and not os.path.basename(path).startswith("tag")
 
 
 def place_of(listed: ListedFile, root: str) -> str:

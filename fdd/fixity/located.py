@@ -49,7 +49,7 @@ class PartsNow:
 
     def is_other_container(self, manifest: Manifest) -> bool:
         """Whether it is a whole file of another make than the recorded one."""
-        if not self.orderly or self.sound is False:
+        if not self.orderly or self.sound is False or self.kind == manifest.format.get("kind"):
             return False
         return self.is_other_kind(manifest) or self.container != _container_of(manifest)
 

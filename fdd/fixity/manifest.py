@@ -122,6 +122,8 @@ class Manifest:
         try:
             document = json.loads(text)
             manifest = _from_dict(document)
+            if manifest.place:  # bytes that came without a name have none
+                reading.check_stays_below(manifest.file_system_path)
         except KeyError as error:
             raise UsageError(f"not a fixity manifest: no {error.args[0]}") from error
         except (ValueError, RecursionError) as error:
@@ -201,8 +203,8 @@ def _from_dict(document: Any) -> Manifest:
         content_digest=reading.digest("sha256", reading.mapping(content, "content_digest")["digest"])
         if content is not None
         else None,
-        path=reading.relative_path(file["path"]) if "path" in file else None,
-        percent_encoded=file.get("percent_encoded", False) is True,
+        path=reading.text_or_none(file.get("path"), "path"),
+        percent_encoded=reading.flag(file.get("percent_encoded", False), "percent_encoded"),
         created=reading.text_or_none(document.get("created"), "created"),
     )
 

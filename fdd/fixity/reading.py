@@ -75,9 +75,15 @@ def digests(value: Any, what: str) -> dict[str, str]:
     return {name: digest(name, one) for name, one in mapping(value, what).items()}
 
 
-def relative_path(value: Any) -> str:
-    """A path that stays below the folder it starts from, with slashes."""
-    path = text(value, "path")
-    if not path or path.startswith("/") or ".." in path.split("/"):
+def flag(value: Any, what: str) -> bool:
+    """Yes or no."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{what} is neither true nor false: {value!r:.80}")
+    return value
+
+
+def check_stays_below(path: str) -> None:
+    """Refuse a path, as the file system has it, that leads out of the folder it starts from."""
+    parts = re.split(r"[/\\]", path)
+    if not path or path[0] in "/\\" or ".." in parts or re.match("[A-Za-z]:", path) or "\0" in path:
         raise ValueError(f"path leads out of its folder: {path!r:.200}")
-    return path

@@ -126,8 +126,8 @@ class _Comparison:
         if now.is_other_kind(self._manifest) or now.kind == "zeros":
             return True
         recorded = self._manifest.format
-        # Of all kinds that a format judges, only tars begin with letters (a name), and pickles of protocol 0 (`L`, a number).
-        binary = recorded.get("fdd") is not None and recorded.get("kind") != "torch-tar"
+        # Of all kinds that a format judges, only these begin with letters, and pickles of protocol 0 (`L`, a number).
+        binary = recorded.get("fdd") is not None and recorded.get("kind") not in ("torch-tar", "torch-preview")
         return now.kind == "text" and binary and self._source.size >= LEAST_TEXT and self._source.read_at(0, 1) != b"L"
 
     def _shifted(self, here: list[Look], moved: list[Look], *, least: int) -> FixityResult | None:

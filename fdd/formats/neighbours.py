@@ -36,6 +36,7 @@ def open_neighbour(probe: Probe) -> Document:
     facts = _zip(probe) if is_zip else None
     if facts is None:
         facts = identify_foreign(probe.source, name=probe.name, limits=probe.limits, known=known_format(probe.limits))
+        facts.may_hold_code = facts.may_hold_code or (probe.begins_as_other and probe.zip is not None)
     document = Document(probe.source, probe.name, _identification(facts))
     if _may_hold_code(facts):
         document.has_code = True
@@ -121,7 +122,7 @@ def _zip(probe: Probe) -> ForeignFacts:
     if closed:
         found.note += f" {closed} of its members {'is' if closed == 1 else 'are'} encrypted, or packed by a method that is not"
         found.note += " unpacked here: what they hold is not known."
-    elif any(member.may_hold_code for member in members) or found.may_hold_code:
+    elif len(facts.records) > MOST_LOOKED_INTO:
         found.note += " Not all members were looked into."
     return found
 
@@ -142,7 +143,11 @@ def _look_inside(probe: Probe, record: ZipRecord, member: InnerMember, ask: Know
     if record.entry.method == METHOD_STORED:
         source = SliceSource(probe.source, record.payload)
     else:
-        source = BytesSource(inflate(probe.source, record.payload, INFLATED_HEAD) or b"")
+        data = inflate(probe.source, record.payload, INFLATED_HEAD)
+        if data is None:
+            member.may_hold_code = True
+            return
+        source = BytesSource(data)
     found = ask(source, member.name) or identify_foreign(source, name=member.name, limits=probe.limits, known=ask)
     member.kind = found.kind if found.kind != "unknown" else None
-    member.may_hold_code = found.may_hold_code
+    member.may_hold_code = found.may_hold_code or (member.kind is None and source.size < record.entry.uncompressed_size)

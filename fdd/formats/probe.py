@@ -18,7 +18,7 @@ OTHER_MAGIC = (
     b"7z\xbc\xaf\x27\x1c", b"\x1f\x8b\x08", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd", b"Rar!\x1a\x07", b"BZh", b"\x93NUMPY",
     b"\x89HDF\r\n\x1a\n", b"GGUF", b"!<arch>\n",
 )  # fmt: skip
-"""First bytes of containers that may hold a file as it is. What is inside is then theirs: no loader of PyTorch finds it."""
+"""First bytes of containers that may hold a file as it is."""
 
 
 @dataclass(slots=True)
@@ -46,8 +46,10 @@ class Probe:
 
     @property
     def begins_as_other(self) -> bool:
-        """Whether the first bytes are of a container that is neither ZIP nor tar, whatever is found in it."""
-        return self.head.startswith(OTHER_MAGIC)
+        """Whether the file is a container other than ZIP and tar, with a ZIP in it at the most whose offsets do not count from
+        the first byte of the file: no loader of PyTorch finds such. Offsets that do were adjusted: it is meant to be read."""
+        directory = self.zip.directory if self.zip is not None else None
+        return self.head.startswith(OTHER_MAGIC) and (directory is None or directory.base != 0)
 
     def has_sibling(self, name: str) -> bool:
         """Whether a file of that name lies beside this one."""

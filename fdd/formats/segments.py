@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -33,8 +34,18 @@ def partition(owned: Iterable[Segment], size: int, rest: str = "other") -> list[
             kept.append(segment._replace(span=Span(start, max(0, end - start))))
             position = max(position, end)
     filled = (segment.span for segment in kept if segment.span.length)
-    kept += [Segment(rest, span) for span in gaps(filled, Span(0, size)) if span.length]
+    empty = sorted({segment.span.offset for segment in kept if not segment.span.length})
+    kept += [Segment(rest, piece) for span in gaps(filled, Span(0, size)) if span.length for piece in _cut(span, empty)]
     return sorted(kept, key=lambda segment: (segment.span.offset, segment.span.length))
+
+
+def _cut(span: Span, places: list[int]) -> Iterator[Span]:
+    """The pieces of a span between the places that lie inside it: where empty data stands, a gap has to end."""
+    start = span.offset
+    for place in places[bisect_right(places, span.offset) : bisect_left(places, span.end)]:
+        yield Span(start, place - start)
+        start = place
+    yield Span(start, span.end - start)
 
 
 def segments_of_records(document: Document, others: Iterable[Segment] = ()) -> list[Segment]:

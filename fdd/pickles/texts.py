@@ -22,9 +22,11 @@ _STOP = BY_NAME["STOP"].code
 
 
 def texts_of_first(head: bytes, size: int) -> Iterator[tuple[int, int]]:
-    """First and last offset of every text and byte string of the pickle at the beginning, up to its STOP or first fault.
+    """Where every argument that is a text or a byte string begins (with its length, if it has one) and the offset behind it:
+    of the pickle at the beginning, up to its STOP or first fault.
 
-    ``head`` are the first of ``size`` bytes: a text may reach behind them.
+    ``head`` are the first of ``size`` bytes: a text may reach behind them. One that announces more bytes than the file has
+    was cut, and counts to the end.
     """
     position = 0
     while position < len(head):
@@ -34,9 +36,23 @@ def texts_of_first(head: bytes, size: int) -> Iterator[tuple[int, int]]:
         try:
             end = argument_end(opcode, head, position + 1, size)
         except FatalFault as fault:
-            if fault.code != faults.NO_NEWLINE:
+            if fault.code not in (faults.NO_NEWLINE, faults.ARGUMENT_PAST_END) or opcode.code not in TEXTS:
                 return
             end = size
         if opcode.code in TEXTS:
             yield position + 1, end
         position = end
+
+
+def goes_beyond(head: bytes, size: int) -> bool:
+    """Whether the opcodes at the beginning lead out of ``head`` and stay within the ``size`` bytes of the file."""
+    position = 0
+    while position < len(head):
+        opcode = BY_CODE[head[position]]
+        if opcode is None or opcode.code == _STOP:
+            return False
+        try:
+            position = argument_end(opcode, head, position + 1, size)
+        except FatalFault as fault:
+            return fault.code == faults.NO_NEWLINE
+    return position <= size

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -150,7 +149,7 @@ def tensor_dict(entry: TensorContent) -> dict[str, Any]:
     return found | ({"digest": entry.digest} if entry.digest is not None else {"reason": entry.reason})
 
 
-MOST_CANDIDATES = 100
+MOST_CANDIDATES = 20
 """Tensors of the same contents among which the likest name is looked for."""
 
 
@@ -285,20 +284,30 @@ def _measure(first: _Side, a: TensorContent, second: _Side, b: TensorContent) ->
 
 
 def _lone(mine: dict[Key, TensorContent], others: dict[Key, TensorContent]) -> tuple[LoneTensor, ...]:
-    candidates: dict[str, list[str]] = {}
+    candidates: dict[str, list[tuple[str, list[str]]]] = {}
     for key, entry in others.items():
-        if key not in mine and entry.digest is not None:
-            candidates.setdefault(entry.digest, []).append(entry.name)
+        if (
+            key not in mine
+            and entry.digest is not None
+            and len(found := candidates.setdefault(entry.digest, [])) < MOST_CANDIDATES
+        ):
+            found.append((entry.name, _parts(entry.name)))
     lone = (entry for key, entry in mine.items() if key not in others)
     return tuple(LoneTensor(entry, _likest(entry.name, candidates.get(entry.digest or "", []))) for entry in lone)
 
 
-def _likest(name: str, names: list[str]) -> str | None:
+def _likest(name: str, others: list[tuple[str, list[str]]]) -> str | None:
     """Of several names the one that ends most like ``name``: zeros and ones are the same in many tensors."""
-    return max(names[:MOST_CANDIDATES], key=lambda other: _common_end(name, other), default=None)
+    parts = _parts(name)
+    best = max(others, key=lambda other: _common(parts, other[1]), default=None)
+    return best[0] if best is not None else None
 
 
-def _common_end(name: str, other: str) -> int:
-    """How many last parts two names have in common; TorchScript has slashes where state dicts have dots."""
-    ends = (re.split(r"[./]", text)[::-1] for text in (name, other))
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*ends, strict=False)))
+def _parts(name: str) -> list[str]:
+    """The parts of a name, last part first; TorchScript has slashes where state dicts have dots."""
+    return name.replace("/", ".").split(".")[::-1]
+
+
+def _common(first: list[str], second: list[str]) -> int:
+    """How many parts two lists have in common at their beginning."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))

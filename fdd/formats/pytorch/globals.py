@@ -377,7 +377,7 @@ def grade(module: str, name: str) -> str:
         module.count(".") >= MOST_PARTS
         or _denied_module(module)
         or head in _DENIED_NAMES.get(module, ())
-        or head in _DENIED_ANYWHERE
+        or not _DENIED_ANYWHERE.isdisjoint((head, *steps))
         or head in _REACHED_MODULES
         or _denied_steps(module, head, steps)
     )

@@ -14,7 +14,7 @@ from fdd.core.text import decode_name
 from fdd.formats.probe import Probe
 from fdd.formats.pytorch.names import ZipKind
 from fdd.formats.pytorch.zipped import doubtful_records, kind_of_archive
-from fdd.pickles import goes_on, looks_like_pickle, texts_of_first
+from fdd.pickles import goes_beyond, goes_on, looks_like_pickle, texts_of_first
 
 FORMAT = "fdd000644"
 NAMES = {
@@ -227,13 +227,13 @@ def _pickle(probe: Probe) -> Identification | None:
 
 
 def _is_pickle(probe: Probe) -> bool:
-    """Of a pickle that names nothing in the head, as much is read as it takes: what names nothing for long is the rarest."""
-    data = probe.head
-    while not looks_like_pickle(data):
-        if len(data) >= min(probe.source.size, probe.limits.pickle_bytes) or not goes_on(data):
-            return False
-        data = probe.source.read_at(0, min(16 * len(data), probe.limits.pickle_bytes))
-    return True
+    """Of a pickle that names nothing in the head, the whole is read, once: what names nothing for so long is the rarest."""
+    head, size = probe.head, probe.source.size
+    if looks_like_pickle(head):
+        return True
+    if size <= len(head) or not goes_on(head) or not goes_beyond(head, size):
+        return False
+    return looks_like_pickle(probe.source.read_at(0, probe.limits.pickle_bytes), limits=probe.limits)
 
 
 def _extension_matches(kind: str, base_name: str) -> bool | None:

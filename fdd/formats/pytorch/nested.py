@@ -87,14 +87,12 @@ def _is_archive(document: TorchDocument, index: int) -> bool:
     return head is not None and head[0] == TORCH_HEADS[0]
 
 
-ARCHIVE = "archive "
-"""Label of an archive that is a part of its file, before its number."""
-
-
 def judge_archives(document: TorchDocument, probe: Probe, spans: Iterable[Span]) -> None:
     """Judge the parts of a file that are archives of their own (a shard of a distributed checkpoint)."""
     for number, span in enumerate(spans):
-        _judge(document, probe, SliceSource(probe.source, span), f"{ARCHIVE}{number}", span, span.offset, True)
+        opened = _judge(document, probe, SliceSource(probe.source, span), f"archive {number}", span, span.offset, True)
+        if opened is not None:
+            document.facts.setdefault(ARCHIVES, []).append(summary_of(opened))
     document.evidence["nested"] = _state_of(document, COMPLETE)
 
 
@@ -144,17 +142,16 @@ def _judged(source: ByteSource, name: str, probe: Probe) -> tuple[TorchDocument,
 
 def _judge(
     document: TorchDocument, probe: Probe, source: ByteSource, label: str, span: Span, shift: int | None, required: bool
-) -> None:
+) -> TorchDocument | None:
+    """Judge a file inside, and enter it into the document; what was opened, None where it is of another kind."""
     judged = _judged(source, label, probe)
     if judged is None:
         document.nested.append(NestedFile(label, span, "unknown", "not-this-format", None, (), required))
         if not required:
             role = "hidden" if document.kind in EAGER_KINDS else "carried"
             probe_archive(document, source, span, probe.limits, role, inflated=shift is None)
-        return
+        return None
     opened, status, outcomes = judged
-    if label.startswith(ARCHIVE):
-        document.facts.setdefault(ARCHIVES, []).append(summary_of(opened))
     failed = tuple(
         outcome.rule
         for outcome in outcomes
@@ -162,6 +159,7 @@ def _judge(
     )
     document.nested.append(NestedFile(label, span, opened.kind, status.verdict.value, _safety(status), failed, required))
     _take_over(document, opened, label, shift, required)
+    return opened
 
 
 def _safety(status: Status) -> str | None:
