@@ -9,7 +9,20 @@ import zipfile
 import zlib
 
 from corpus.build.good import small_state_dict
-from corpus.build.kit import Call, Global, Persistent, Raw, archive, dump, eager, legacy_stream, ordered_dict, recipe, tensor
+from corpus.build.kit import (
+    Call,
+    Global,
+    Persistent,
+    Raw,
+    archive,
+    dump,
+    eager,
+    eager_records,
+    legacy_stream,
+    ordered_dict,
+    recipe,
+    tensor,
+)
 
 MODEL = ordered_dict([("w", tensor([0.5]))])
 
@@ -110,3 +123,24 @@ def cut_and_endless_storage() -> bytes:
     call = Call(Global("torch._utils", "_rebuild_tensor_v2"), (Persistent(identity), 0, (1,), (1,), False, ordered_dict([])))
     data = archive([("data.pkl", dump(call)), ("byteorder", b"little"), ("version", b"3\n")], "archive")
     return data[: data.index(b"PK\x01\x02") - 40]
+
+
+def _behind(magic: bytes) -> bytes:
+    """An archive that would run a program, behind other bytes, with offsets that count from the first of them."""
+    stream = io.BytesIO(magic)
+    with zipfile.ZipFile(stream, "a") as archive:
+        for name, data in eager_records(ordered_dict([("run", Call(Global("os", "getcwd"), ()))])):
+            archive.writestr(_member(f"archive/{name}"), data)
+    return stream.getvalue()
+
+
+@recipe("identification/behind-gguf-mark.pt")
+def behind_gguf_mark() -> bytes:
+    """The mark of GGUF in front of an archive whose offsets were adjusted: it is meant to be read as one."""
+    return _behind(b"GGUF")
+
+
+@recipe("identification/behind-numpy-mark.pt")
+def behind_numpy_mark() -> bytes:
+    """The same behind the mark of NumPy."""
+    return _behind(b"\x93NUMPY")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -101,6 +102,8 @@ def entry() -> None:
     """The entry point of the `fdd` script."""
     # Nothing here uses numpy's linear algebra; making its threads would be a sixth of the time of loading numpy.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Asked to end, it tidies up as it does at Ctrl-C: no temporary file stays.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     code = main(sys.argv[1:])
     # The process ends: what is left need not be searched for garbage, which takes a sixth of the time of a small file.
     gc.freeze()

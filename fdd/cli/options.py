@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO
 
+from fdd.api import NEIGHBOUR_SUFFIX
 from fdd.cli.exits import FAIL_ON
 from fdd.cli.output import STDIN, TEMPORARY_PREFIX, TEMPORARY_SUFFIX, check_not_read, is_own_output
 from fdd.core.errors import SourceError, UsageError
@@ -147,7 +148,8 @@ def entries(arguments: argparse.Namespace, suffix: str) -> Iterator[Entry]:
         raise UsageError("--name is the name of one file: give one PATH")
     listed = _paths_from(arguments.files_from, null=arguments.null) if arguments.files_from is not None else []
     paths = [*arguments.paths, *listed]
-    check_not_read(arguments.output, [*paths, *([arguments.files_from] if arguments.files_from is not None else [])])
+    lists = [arguments.files_from] if arguments.files_from is not None else []
+    check_not_read(arguments.output, [*paths, *(path + NEIGHBOUR_SUFFIX for path in paths), *lists])
     base = common_folder([path for path in paths if path != STDIN])
     found = expand(paths, follow_links=arguments.follow_links)
     return _without_output((replace(entry, base=base) for entry in found) if base is not None else found, arguments, suffix)

@@ -13,7 +13,7 @@ def assign(data: list[Look], away: set[Look], now: PartsNow) -> dict[Look, Found
     """Give each recorded part one part of the same bytes: the one in its place, else one of its own name, else any.
 
     Each part of the file is given away once: two records of equal bytes need two parts. Where other bytes came to lie that
-    are the same by chance (zeros), the name decides. What is in its place (not among ``away``) is not among the answers.
+    are the same by chance (zeros), the name decides. The answers leave out what is in its place.
     """
     free = {key: _Pool(parts) for key, parts in now.by_digest.items()}
     places: dict[Look, FoundPart] = {}

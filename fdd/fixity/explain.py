@@ -21,6 +21,7 @@ Explanation = tuple[Fixity, str, list[Look], Mapping[Look, FoundPart]]
 
 LEAST_TELLING = 16
 """Bytes of a record that tells one file from another: the small ones (version, byte order) are alike in all."""
+UNPACKS = "; what was packed unpacks to the bytes it held"
 MOST_NAMED = 4
 """Names given in a sentence."""
 
@@ -68,15 +69,21 @@ class _Content:
     places: dict[Look, FoundPart] = field(default_factory=dict)
     swapped: list[Look] = field(default_factory=list)
     """Payloads that stand where those of others belong, whatever the container says."""
-    names_now: frozenset[str | None] = frozenset()
-    offsets_now: frozenset[int] = frozenset()
+    names_now: frozenset[str | None] = field(init=False)
+    offsets_now: frozenset[int] = field(init=False)
 
     def __post_init__(self) -> None:
         self.names_now = frozenset(part.record for part in self.now.records)
         self.offsets_now = frozenset(part.offset for part in self.now.records)
 
     def explanation(self) -> Explanation:
-        several = sum(not look.matches for look in self.here) > 1 and self.now.orderly and _is_zip(self.manifest)
+        wrong = [look for look in self.here if not look.matches]
+        if len(wrong) == 1 and self.source.size == self.manifest.size:
+            self.bad = wrong  # everything else is in its place: nothing moved, whatever the container says now
+            held = assign([look for look in wrong if look.is_data], set(wrong), self.now)
+            same = any(place.offset == look.segment.span.offset for look, place in held.items())
+            return Fixity.DAMAGED, self._damage() + (UNPACKS if same else ""), self.bad, self.places
+        several = len(wrong) > 1 and self.now.orderly and _is_zip(self.manifest)
         self.bad = [look for look in self.here if not look.matches or (several and self._is_gone(look))]
         data = [look for look in self.here if look.is_data]
         self.places = assign(data, set(self.bad), self.now)
@@ -131,7 +138,7 @@ class _Content:
         if renamed:
             detail += f"; {_other_names(renamed)}"
         if self.places:
-            detail += "; what was packed unpacks to the bytes it held"
+            detail += UNPACKS
         return Fixity.DAMAGED, detail, self.bad, self.places
 
     def _is_rewritten(self) -> bool:

@@ -112,6 +112,8 @@ class _Comparison:
             return None
         witnesses = whole_blocks or any(look.matches and look.segment.span.length for look in here)
         certain = witnesses or size == 0
+        if not whole_blocks and not any(look.matches and look.is_data for look in here) and self._is_whole():
+            return None  # first headers are alike in many files
         if not certain and self._begins_otherwise():
             return None
         lost = sum(look.is_data for look in bad)
@@ -119,6 +121,11 @@ class _Comparison:
         if not certain:
             detail += "; too little is left to tell whether these are its first bytes"
         return self._result(Fixity.TRUNCATED, detail, bad)
+
+    def _is_whole(self) -> bool:
+        """Whether it is a file of its own, to its last byte."""
+        now = self._parts_now()
+        return now.orderly and now.format is not None and now.sound is not False and bool(now.records)
 
     def _begins_otherwise(self) -> bool:
         """Whether a short file can be no beginning of the recorded one, by what it looks like."""

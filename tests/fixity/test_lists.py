@@ -190,7 +190,8 @@ def test_lists_as_the_tools_write_them(tmp_path: Path, tool: list[str]) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "efficientnet_b3.pth.sha256", "vit_b32.pt.sha256", "net_b2.sums", "web2b3list.txt", "SHA256SUMS", "b2.sha256sum.txt",
+        "efficientnet_b3.pth.sha256", "vit_b32.pt.sha256", "net_b2.sums", "web2b3list.txt", "SHA256SUMS",
+        "b2.sha256sum.txt", "v1.0-efficientnet-b3",
         "md5-of-b3.sha256",
     ],
 )  # fmt: skip

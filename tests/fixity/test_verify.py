@@ -29,6 +29,8 @@ from fdd.core.errors import SourceError, UsageError
 from fdd.core.span import Span
 from fdd.fixity import Fixity, FixityResult, Manifest, blocks, create
 from fdd.fixity import verify as plain_verify
+from fdd.fixity.manifest import TensorEntry
+from fdd.fixity.tensors_at import TensorIndex
 from fdd.resources import corpus_dir
 from tests.schemas import validator
 from tools import fixity_table
@@ -505,3 +507,44 @@ def test_manifests_that_are_none_are_refused(change: Any) -> None:
 def test_a_short_cut_of_a_tar_is_a_cut() -> None:
     data = file_of("tar").data
     assert {held(data, data[:length]).verdict for length in range(1, 15)} == {Fixity.TRUNCATED}
+
+
+def test_tensors_are_found_by_place_whatever_lies_over_them() -> None:
+    """A long tensor in front of short ones, one over all, empty ones, and any mixture."""
+    rng = random.Random(5)
+    spans = [Span(0, 1000), Span(10, 500), *(Span(20 * n, 7) for n in range(40)), Span(300, 0)]
+    spans += [Span(rng.randrange(1000), rng.choice([0, 1, 2, 3, 64, 200])) for _ in range(200)]
+    tensors = [TensorEntry(str(number), "float32", (1,), None, span) for number, span in enumerate(spans)]
+    index = TensorIndex([*tensors, TensorEntry("packed", "float32", (1,), "r", None)])
+    for _ in range(400):
+        wanted = Span(rng.randrange(1100), rng.choice([1, 5, 100]))
+        assert index.names([wanted], "r") == (*(row.name for row in tensors if row.span and row.span.overlaps(wanted)), "packed")
+
+
+def test_one_flipped_bit_is_damage_even_where_another_archive_lies_in_the_file() -> None:
+    inner = eager(ordered_dict([("x", tensor([1.0]))]))
+    head = json.dumps({"t": {"dtype": "U8", "shape": [len(inner)], "data_offsets": [0, len(inner)]}}).encode()
+    for data in (len(head).to_bytes(8, "little") + head + inner, legacy_stream(tensor([1.0])) + inner, inner + inner):
+        for offset in range(0, len(data), 37):
+            changed = bytearray(data)
+            changed[offset] ^= 1
+            assert held(data, bytes(changed)).verdict is Fixity.DAMAGED, offset
+
+
+def test_damage_in_a_file_of_several_archives_names_its_tensors() -> None:
+    part = eager(tensor([1.0, 2.0]))
+    manifest = create(part + part, name="__0_0.distcp")
+    assert [row.record for row in manifest.segments if row.kind == "data"] == [
+        "archive 0/archive/data/0",
+        "archive 1/archive/data/0",
+    ]
+    place = next(row.span.offset for row in manifest.segments if row.record == "archive 1/archive/data/0")
+    changed = bytearray(part + part)
+    changed[place] ^= 1
+    assert verify(manifest, bytes(changed)).tensors == ("archive 1",)
+
+
+def test_a_whole_smaller_file_is_no_beginning_of_the_recorded_one() -> None:
+    large = eager(ordered_dict([(f"name{n}", tensor([float(n)])) for n in range(300)]))
+    small = eager(ordered_dict([("a", tensor([5.0]))]))
+    assert held(large, small).verdict is Fixity.REPLACED

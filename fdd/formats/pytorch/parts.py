@@ -37,7 +37,16 @@ def segments_of(document: TorchDocument) -> list[Segment]:
         return partition(_zip_segments(document, document.zip), document.size)
     if document.tar is not None and document.tar.regions:
         return partition(_tar_segments(document, document.tar), document.size)
+    if not document.records and document.nested_storages:
+        return partition(_archive_segments(document), document.size, rest="header")
     return segments_of_records(document, _count_segments(document, document.legacy) if document.legacy is not None else ())
+
+
+def _archive_segments(document: TorchDocument) -> Iterator[Segment]:
+    """The storages of a file of several archives; all around them is `header`."""
+    for storage in document.nested_storages:
+        if storage.span is not None:
+            yield Segment("data", storage.span, f"{storage.source}/{storage.record}")
 
 
 def _zip_segments(document: TorchDocument, facts: ZipFacts) -> Iterator[Segment]:

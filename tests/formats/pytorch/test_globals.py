@@ -78,6 +78,7 @@ def test_dotted_names_are_judged_by_what_they_reach(module: str, name: str, expe
         ("torch.fx._symbolic_trace", "CodeType"), ("torch.distributed._tensor", "import_module"), ("numpy._core", "fromfile"),
         ("torch.jit._script", "PackageImporter"), ("torch.distributed.distributed_c10d", "_unpickler"), ("numpy.rec", "memmap"),
         ("torch.jit.mobile", "_load_for_lite_interpreter"), ("torch.export.pt2_archive", "load_pt2"), ("my.tools", "Popen"),
+        ("my", "tools.Popen"), ("numpy", "core.memmap.memmap"), ("a", "b.CodeType"),
     ],
 )  # fmt: skip
 def test_what_modules_import_from_others_is_the_same_thing(module: str, name: str) -> None:
