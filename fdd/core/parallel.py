@@ -17,6 +17,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 _Done = tuple[list[Any], float]
 """The results of a batch, and the seconds they took."""
+GRACE_SECONDS = 1.0
+"""How long a process that was asked to stop may take to hand over what it has."""
 LOST = "the process that read this file was ended from outside, as systems do where memory is short"
 
 BATCH = 32
@@ -169,8 +171,9 @@ def _run_batch(step: Callable[[Any], Any], batch: list[Any]) -> tuple[list[Any],
 class _Process:
     """What a process of the pool knows of itself.
 
-    It is asked to stop by SIGTERM, and stops only while it works: ended in the middle of handing over a result, it would
-    leave the parent waiting for the rest.
+    It is asked to stop by SIGTERM, and stops at once only while it works: ended in the middle of handing over a result, it
+    would leave the parent waiting for the rest. Where it is told nothing more it ends by itself after a while: an executor
+    whose pool is broken asks in this way only, and waits for it.
     """
 
     def __init__(self) -> None:
@@ -186,6 +189,12 @@ class _Process:
 
     def stop(self, *_: object) -> None:
         """The handler of the signal."""
+        if not self._stopping:
+            import threading
+
+            end = threading.Timer(GRACE_SECONDS, os._exit, (1,))
+            end.daemon = True
+            end.start()
         self._stopping = True
         if self._working:
             raise KeyboardInterrupt
