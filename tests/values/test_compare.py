@@ -36,7 +36,7 @@ from fdd.tensors.dtypes import DTYPES
 from fdd.values import compare as comparing
 from fdd.values import differences
 from fdd.values.compare import Comparison, Outcome
-from fdd.values.differences import measure
+from fdd.values.differences import Difference, measure
 from tests.schemas import validator
 from tests.values.test_statistics import COUNTED, NUMPY_CODES, numbers
 from tests.values.twins import CLASS_OF, SAFETENSORS_NAMES, TWINS, Data, every_dtype, kit_tensor, zip_little
@@ -335,3 +335,17 @@ def test_of_equal_tensors_the_likest_name_is_told() -> None:
     assert {entry.content.name: entry.same_content for entry in found.missing} == {
         f"bn.{name}": f"module.bn.{name}" for name, _ in zeros
     }
+
+
+def test_tied_tensors_are_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[object] = []
+
+    def counted(*given: Any) -> Difference:
+        measured.append(given)
+        return measure(*given)
+
+    monkeypatch.setattr("fdd.values.compare.measure", counted)
+    one, other = tensor([1.0, 2.0]), tensor([1.0, 3.0])
+    found = compare(file(x=one, y=one, z=one), file(x=other, y=other, z=other))
+    assert [entry.values and entry.values.differing for entry in found.different] == [1, 1, 1]
+    assert len(measured) == 1
