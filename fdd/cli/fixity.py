@@ -13,7 +13,8 @@ from typing import Any
 
 from fdd.api import internal_error_text
 from fdd.cli.exits import Exit
-from fdd.cli.fixity_verify import MANIFEST_SUFFIX, add_verify, load_manifest, now, run_verify
+from fdd.cli.fixity_verify import add_verify, run_verify
+from fdd.cli.manifests import MANIFEST_SUFFIX, load_manifest, now
 from fdd.cli.options import (
     Parser,
     add_paths,
@@ -166,7 +167,7 @@ def _lost(place: _Place) -> tuple[str, str, str | None, Exit]:
 def _kept(target: str, manifest: Manifest) -> tuple[str, Exit] | None:
     """Why what is at the target stays, and how bad that is: recording again would make damage what ought to be, and must
     not forget what was recorded. None where nothing is lost."""
-    if not os.path.exists(target) or not os.path.isfile(target):
+    if not os.path.isfile(target):
         return None
     try:
         there = load_manifest(target)

@@ -13,6 +13,7 @@ from typing import TextIO
 
 from fdd.api import internal_error_text
 from fdd.cli.exits import Exit
+from fdd.cli.manifests import MANIFEST_SUFFIX, load_manifest, now
 from fdd.cli.options import add_premis_options, jobs_argument
 from fdd.cli.output import check_not_read, output_stream
 from fdd.core.errors import SourceError, UsageError
@@ -26,7 +27,6 @@ from fdd.fixity.manifest import Manifest
 from fdd.fixity.result import RESULT_VERSION, Fixity, FixityResult
 from fdd.fixity.verify import verify
 
-MANIFEST_SUFFIX = ".fixity.json"
 _BAG_PAYLOAD = "data"
 """The folder that manifests of a bag cover (RFC 8493, 2.1.2)."""
 
@@ -84,22 +84,6 @@ class _Checked:
     recorded: Manifest | ListedFile | None
     place: str | None
     moment: str
-
-
-def now() -> str:
-    """The time as documents have it."""
-    from datetime import UTC, datetime
-
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def load_manifest(path: str) -> Manifest:
-    """Read one manifest. Raises SourceError where it cannot be read, or is none."""
-    try:
-        with FileSource(path) as source:
-            return Manifest.from_json(source.read_at(0, source.size).decode("utf-8"))
-    except (SourceError, UsageError, UnicodeDecodeError) as error:
-        raise SourceError(f"{path}: {error}") from error
 
 
 def _tasks(manifest: str, root: str | None) -> Iterator[_Task]:

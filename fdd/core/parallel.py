@@ -132,8 +132,15 @@ class _Pool:
         except BrokenExecutor:
             self._broken = True
             return self._lost(item)
+        except BaseException:
+            self._stop()  # interrupted: nobody waits for the item any more
+            raise
         finally:
             self._close()
+
+    def _stop(self) -> None:
+        for process in _processes_of(self._pool):
+            process.terminate()
 
     def _close(self) -> None:
         """Let the processes go. Those of a broken pool are killed: executors since Python 3.12 no longer tell them to end, and
@@ -147,8 +154,7 @@ class _Pool:
     def end(self) -> None:
         """Let the processes go; in the middle of work they are stopped."""
         if not self.finished:
-            for process in _processes_of(self._pool):
-                process.terminate()
+            self._stop()
         self._close()
 
 

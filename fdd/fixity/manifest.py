@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from fdd.fixity.result import FixityResult
 
 MANIFEST_VERSION = "1.0"
+SEGMENT_KEYS = frozenset({"kind", "offset", "length", "record", "blocks", "inflated"})
+"""Of a segment all that is no digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +209,6 @@ def _from_dict(document: Any) -> Manifest:
         percent_encoded=reading.flag(file.get("percent_encoded", False), "percent_encoded"),
         created=reading.text_or_none(document.get("created"), "created"),
     )
-
-
-SEGMENT_KEYS = frozenset({"kind", "offset", "length", "record", "blocks", "inflated"})
 
 
 def _segment(item: Mapping[str, Any]) -> SegmentEntry:

@@ -150,4 +150,4 @@ def _look_inside(probe: Probe, record: ZipRecord, member: InnerMember, ask: Know
         source = BytesSource(data)
     found = ask(source, member.name) or identify_foreign(source, name=member.name, limits=probe.limits, known=ask)
     member.kind = found.kind if found.kind != "unknown" else None
-    member.may_hold_code = found.may_hold_code or (member.kind is None and source.size < record.entry.uncompressed_size)
+    member.may_hold_code = found.may_hide_code(whole=source.size >= record.entry.uncompressed_size)

@@ -46,11 +46,7 @@ def compare_beside(
 
     ``all_tensors`` of both files tell with which others those of the pairs share their storages.
     """
-    if not pairs and any(all_tensors):
-        words = ("sharing of storages", "strides", "requires_grad", "parameters", "devices", "classes", "quantization parameters")
-        nothing = tuple(Beside(word, UNKNOWN, note="no tensor of one name and type is in both files") for word in words)
-        return (*nothing, _objects(first, left, second, right))
-    return (
+    found: tuple[Beside, ...] = (
         _sharing(pairs, all_tensors),
         _each("strides", pairs, _strides),
         _each("requires_grad", pairs, lambda tensor: tensor.requires_grad),
@@ -58,8 +54,10 @@ def compare_beside(
         _each("devices", pairs, lambda tensor: tensor.location),
         _each("classes", pairs, lambda tensor: tensor.wrapper or ""),
         _quantization(pairs),
-        _objects(first, left, second, right),
     )
+    if not pairs and any(all_tensors):
+        found = tuple(Beside(row.what, UNKNOWN, note="no tensor of one name and type is in both files") for row in found)
+    return (*found, _objects(first, left, second, right))
 
 
 def _sharing(pairs: Pairs, all_tensors: Sides) -> Beside:

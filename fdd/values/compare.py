@@ -30,6 +30,10 @@ Key = tuple[str, int]
 """A name, and how many tensors of that name stand before."""
 
 
+MOST_CANDIDATES = 20
+"""Tensors of the same contents among which the likest name is looked for."""
+
+
 class Outcome(StrEnum):
     """What a comparison comes to."""
 
@@ -147,10 +151,6 @@ def tensor_dict(entry: TensorContent) -> dict[str, Any]:
     if tensor.layout != "strided":
         found["layout"] = tensor.layout
     return found | ({"digest": entry.digest} if entry.digest is not None else {"reason": entry.reason})
-
-
-MOST_CANDIDATES = 20
-"""Tensors of the same contents among which the likest name is looked for."""
 
 
 @dataclass(slots=True)

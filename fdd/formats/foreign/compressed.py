@@ -128,7 +128,7 @@ def _tell_inside(
     name = facts.details.get("original_name") or _stem(subject.name, method.suffix)
     whole = peek.state == "whole"
     found = identify(subject.inside(BytesSource(peek.data), name, partial=not whole))
-    facts.may_hold_code = found.may_hold_code or (found.kind == "unknown" and not whole)
+    facts.may_hold_code = found.may_hide_code(whole=whole)
     if found.kind in ("tar", "torch-tar"):
         facts.name = f"{method.name}-compressed {found.name}"
         facts.details["inner_kind"] = found.kind

@@ -93,7 +93,7 @@ def _tar(subject: Subject, identify: Identify) -> ForeignFacts:
             source = SliceSource(subject.source, member.payload)
             found = identify(subject.inside(source, inner.name, partial=not member.payload_complete))
             inner.kind = found.kind if found.kind != "unknown" else None
-            inner.may_hold_code = found.may_hold_code or (found.kind == "unknown" and not member.payload_complete)
+            inner.may_hold_code = found.may_hide_code(whole=member.payload_complete)
         elif member.payload.length:
             inner.may_hold_code = True
         facts.inner.append(inner)

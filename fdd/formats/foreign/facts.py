@@ -50,6 +50,10 @@ class ForeignFacts:
     may_hold_code: bool = False
     """Whether something in it that loading would run may have been missed."""
 
+    def may_hide_code(self, *, whole: bool) -> bool:
+        """The same of a file inside another: one of no known kind that was not seen ``whole`` may be anything."""
+        return self.may_hold_code or (self.kind == "unknown" and not whole)
+
 
 Known = Callable[[ByteSource, "str | None"], "ForeignFacts | None"]
 """Asks the installed formats what a file inside is, by its bytes and its name; None where none of them knows it."""

@@ -14,6 +14,8 @@ from fdd.formats.pytorch.names import EAGER_KINDS
 from fdd.formats.pytorch.objects import every_tensor
 from fdd.tensors.model import Storage
 
+LARGEST_SIZE = 1 << 63
+"""Bytes that no record can have: what a pickle states is not what was written."""
 LAST_RECORDS = (("version", 2, ""), (".data/serialization_id", 40, "byteorder"))
 """What torch writes behind the storages: name, bytes, and the record that shows a release that writes it (1.2, 1.12)."""
 
@@ -81,10 +83,6 @@ def whole_size(document: TorchDocument, records: list[ZipRecord], cut: ZipRecord
 def nothing_missing(document: TorchDocument, records: Collection[bytes], losses: Losses) -> bool:
     """Whether all records that torch.save writes are among these names; False where that cannot be told."""
     return _missing_rows(document, records, losses) == []
-
-
-LARGEST_SIZE = 1 << 63
-"""Bytes that no record can have: what a pickle states is not what was written."""
 
 
 def _row(record: ZipRecord) -> CanonicalRecord | None:
